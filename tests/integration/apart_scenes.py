@@ -73,8 +73,8 @@ WANTED = {
     "orders": "FROM orders",
 }
 OF_ORDERS = ("open", "strays", "orders")
-_PLAIN = "quote='', escape='', auto_detect=false"
-_VIEWS = """
+PLAIN = "quote='', escape='', auto_detect=false"
+VIEWS = """
 WITH orders AS (SELECT * FROM read_csv('{inbox}/orders.*', delim=',', header=true, {plain}, columns={{
     'id': 'BIGINT', 'status': 'VARCHAR', 'total': 'DECIMAL(9,2)', 'day': 'DATE'}}, ignore_errors=true)),
 names AS (SELECT * FROM read_csv('{inbox}/names.csv', header=false, columns={{
@@ -116,7 +116,7 @@ def as_text(rows: list[tuple[Any, ...]]) -> list[tuple[str | None, ...]]:
 
 def wanted(project: Project) -> dict[str, list[tuple[str | None, ...]]]:
     """The rows of each table, by plain SQL."""
-    views = _VIEWS.format(inbox=project.inbox, plain=_PLAIN)
+    views = VIEWS.format(inbox=project.inbox, plain=PLAIN)
     return {name: as_text(rows_of(f"{views} {query}")) for name, query in WANTED.items()}
 
 

@@ -1,5 +1,5 @@
 """Random graphs of splits, lookups, queries and unions in front of a union or a join of sources, beside it and behind
-it, and of sources apart: the rows are those of plain SQL over the same files.
+it, and of sources apart, alone and beside one of these: the rows are those of plain SQL over the same files.
 """
 
 from __future__ import annotations
@@ -33,23 +33,36 @@ def front(choice: random.Random, source: str, sql: str, ends: dict[str, Piece]) 
     return graph, first
 
 
+def apart(choice: random.Random, source: str, sql: str, ends: dict[str, Piece]) -> list[str]:
+    """The transforms of a source whose rows meet no others."""
+    graph, ends[f"{source}_out"] = front(choice, source, sql, ends)
+    return graph.lines
+
+
 def text_of(lines: list[str], ends: dict[str, str]) -> str:
-    """A package with the files of orders as those of two sources."""
+    """A package with the files of orders as those of two sources, or of three."""
     text = package("".join(f"        {line}\n" for line in lines), ends)
-    others = SOURCE.replace("orders:", "others:", 1).replace("orders.*", "others.*")
-    return text.replace(SOURCE, SOURCE + others).replace("memory: 1GB", "memory: 6GB")
+    others, more = (
+        SOURCE.replace("orders:", f"{own}:", 1).replace("orders.*", f"{own}.*") for own in ("others", "more")
+    )
+    return text.replace(SOURCE, (more if "more_out" in ends else "") + SOURCE + others).replace(
+        "memory: 1GB", "memory: 6GB"
+    )
 
 
 def write(project: Project) -> None:
-    """The second source has some of the rows of the first one, cut at the same keys."""
+    """The second source has some of the rows of the first one, cut at the same keys, the third one others."""
     write_files(project)
     for part, numbers in enumerate((range(ROWS // 3), range(ROWS // 3, ROWS))):
         project.file(f"others.{part}", "".join(order(number) for number in numbers if number % 5))
+        project.file(f"more.{part}", "".join(order(number) for number in numbers if number % 7 == 0))
 
 
 def check_sums(ended: Ended) -> None:
-    """Of a source alone its rows count, and of the run those of both, once."""
+    """Of a source alone its rows count, and of the run those of all, once."""
     read = {"orders": ROWS, "others": ROWS - ROWS // 5}
+    if any(table["table"] == "more_out" for table in ended.summary["tables"]):
+        read["more"] = len(range(0, ROWS, 7))
     for table in ended.summary["tables"]:
         source, _, is_beside = table["table"].partition("_out")
         assert not is_beside or table["rows_read"] == read[source], table["table"]
@@ -57,8 +70,9 @@ def check_sums(ended: Ended) -> None:
     assert ended.summary["rows_loaded"] == sum(table["rows_loaded"] for table in ended.summary["tables"])
 
 
-# The same by DuckDB: the rows of the second source.
+# The same by DuckDB: the rows of the second source, and of the third one.
 OTHERS = "SELECT * FROM orders WHERE id % 5 > 0"
+MORE = "SELECT * FROM orders WHERE id % 7 = 0"
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))
@@ -77,6 +91,7 @@ def test_a_random_union_gives_the_rows_of_plain_sql(project: Project, seed: int)
     for number in range(choice.randint(1, 4)):
         whole.step(f"t{number}")
     ends |= {f"out{number}": own for number, own in enumerate(whole.pieces)}
+    whole.lines += apart(choice, "more", MORE, ends) if seed % 2 else []
     project.package(text_of(whole.lines, {name: own.rows for name, own in ends.items()}))
     for streams in ("1", "16"):
         ended = project.run("--streams", streams)
@@ -106,6 +121,7 @@ def test_a_random_join_gives_the_rows_of_plain_sql(project: Project, seed: int) 
     for number in range(choice.randint(0, 3)):
         whole.step(f"t{number}")
     ends |= {f"out{number}": own for number, own in enumerate(whole.pieces)}
+    whole.lines += apart(choice, "more", MORE, ends) if seed % 2 else []
     project.package(text_of(whole.lines, {name: own.rows for name, own in ends.items()}))
     accounts = []
     for streams in ("1", "16"):
@@ -125,9 +141,7 @@ def test_random_graphs_of_sources_apart_give_the_rows_of_plain_sql(project: Proj
     ends: dict[str, Piece] = {}
     lines: list[str] = []
     for source, sql in (("orders", "SELECT * FROM orders"), ("others", OTHERS)):
-        graph, first = front(choice, source, sql, ends)
-        ends[f"{source}_out"] = first
-        lines += graph.lines
+        lines += apart(choice, source, sql, ends)
     project.package(text_of(lines or ["{}"], {name: own.rows for name, own in ends.items()}))
     for streams in ("1", "16"):
         ended = project.run("--streams", streams)

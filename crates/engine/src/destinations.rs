@@ -41,7 +41,7 @@ impl Destinations {
         let mut all = Vec::new();
         let mut readers = Vec::new();
         for number in 0..spec.destinations() {
-            let (way, own) = match spec.others.is_empty() && spec.input.is_none() {
+            let (way, own) = match spec.others.is_empty() && spec.input.is_none() && !spec.has_apart() {
                 true => (spec.clone(), transforms.clone()),
                 false => (Arc::new(spec.way(number)), Arc::new(transforms.way(number))),
             };

@@ -143,7 +143,9 @@ impl Work {
                 work.known.extend(kept.slices);
                 // They were compared when they were read.
                 kept.keys.into_iter().for_each(|keys| drop(joined.add(keys)));
-            } else if spec.join.is_some() || (spec.keeps_accounts() && spec.can_be_read_again(&unit)) {
+            } else if unit.iter().any(|slice| spec.is_of_pair(slice))
+                || (spec.keeps_accounts() && spec.is_wanted(&unit) && spec.can_be_read_again(&unit))
+            {
                 work.first.push(unit);
             } else {
                 work.known.extend(unit.iter().filter_map(|slice| spec.known(slice)));

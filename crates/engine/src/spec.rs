@@ -20,7 +20,7 @@ mod transforms;
 mod union;
 mod ways;
 
-pub use join::{JoinColumn, JoinKind, JoinSide, JoinSpec};
+pub use join::{ApartSource, JoinColumn, JoinKind, JoinSide, JoinSpec};
 pub use postgres::{CommitTime, CopyColumn, CopyTable, PostgresSinkSpec, Way};
 pub use reunion::ReunionSpec;
 pub use routing::{HashKind, HashSpec, MethodSpec, RangeSpec, RoutingSpec};
@@ -491,12 +491,16 @@ impl FlowSpec {
         }
     }
 
-    /// The slices that go together whatever the sink is: each one alone, or those of pairs.
+    /// The slices that go together whatever the sink is: those of pairs, and each other one alone.
     pub fn units(&self) -> Vec<Group> {
-        match &self.join {
-            Some(join) => join.pairs(&self.source),
-            None => self.source.slices.iter().map(|slice| vec![slice.clone()]).collect(),
-        }
+        let pairs = self.join.iter().flat_map(|join| join.pairs(&self.source));
+        let alone = self.source.slices.iter().filter(|slice| !self.is_of_pair(slice)).map(|slice| vec![slice.clone()]);
+        pairs.chain(alone).collect()
+    }
+
+    /// Whether the rows of a slice meet those of another one.
+    pub fn is_of_pair(&self, slice: &SliceSpec) -> bool {
+        self.join.is_some() && !self.is_apart(self.source_of_file(slice.file))
     }
 
     /// Whether an earlier attempt has committed what goes together.
@@ -513,6 +517,11 @@ impl FlowSpec {
         unit.iter().any(committed)
     }
 
+    /// Whether some destination gets rows of it, now or then.
+    pub fn is_wanted(&self, unit: &[SliceSpec]) -> bool {
+        unit.iter().any(|slice| self.takers(slice.number).next().is_some())
+    }
+
     /// Whether its rows stand in files: what a query has made of others, or came by a pipe, is gone.
     pub fn can_be_read_again(&self, unit: &[SliceSpec]) -> bool {
         let is_gone = |slice: &SliceSpec| self.source.files.get(slice.file).is_none_or(|file| file.stream.is_some());
@@ -527,9 +536,10 @@ impl FlowSpec {
     /// The layouts of all files, with the index of the first file that has each.
     pub fn layouts(&self) -> Vec<(usize, &Layout)> {
         let right = self.join.iter().map(|join| (join.first_right_file, &join.right));
+        let apart = self.join.iter().flat_map(|join| &join.apart).map(|own| (own.first_file, &own.layout));
         let others = self.union.iter().flat_map(|union| &union.sources);
         let others = others.filter_map(|own| Some((own.first_file, own.layout.as_ref()?)));
-        std::iter::once((0, &self.layout)).chain(right).chain(others).collect()
+        std::iter::once((0, &self.layout)).chain(right).chain(apart).chain(others).collect()
     }
 
     /// Columns of the rows in front of the transforms; of those of a join or a union, behind what stands in front of that.

@@ -61,7 +61,7 @@ struct Stream<'a> {
     meter: &'a StreamMeter,
     /// Of each source.
     readers: Vec<Reader<'a>>,
-    /// Of a flow that joins: reads in the place of them.
+    /// Of a flow that joins: reads in the place of those of its sides.
     pair: Option<Pair<'a>>,
     sending: Sending<'a>,
 }
@@ -85,7 +85,8 @@ impl Stream<'_> {
             self.meter.turn_to(Doing::WaitSlice);
             match shared.queue.next(|| shared.outcome.stopped()) {
                 Next::Group(group) => {
-                    let is_whole = match &mut self.pair {
+                    let joins = group.first().is_some_and(|slice| shared.spec.is_of_pair(slice));
+                    let is_whole = match self.pair.as_mut().filter(|_| joins) {
                         Some(pair) => pair.run(&group, &mut self.sending)?,
                         None => self.run_slices(&group)?,
                     };
@@ -254,7 +255,7 @@ impl Sending<'_> {
         let ends: Vec<bool> = destinations.clone().map(|number| first_of(number).is_some()).collect();
         let is_together = |number: usize| ends[number] && spec.source_of_destination(number).is_none();
         // A join is told of all its rows, whoever wants to know.
-        let meeting = spec.join.is_some() || destinations.clone().any(is_together);
+        let meeting = slices.iter().any(|slice| spec.is_of_pair(slice)) || destinations.clone().any(is_together);
         self.takers = Takers { ends, meeting };
         for (number, writer) in self.writers.iter_mut().enumerate() {
             let first = first_of(number).filter(|slice| is_wanted(shared, number, slice.number));

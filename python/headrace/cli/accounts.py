@@ -19,7 +19,7 @@ from headrace.errors import render_location
 from headrace.executors import added_joins, added_unions, join_of_flow
 from headrace.model import SIDES
 from headrace.model.suggest import quote
-from headrace.run.summary import of_passes, sources_of
+from headrace.run.summary import bytes_read, seconds_of_passes, sources_of
 
 Document = Mapping[str, Any]
 
@@ -114,7 +114,7 @@ def _summed(tables: Sequence[Document]) -> dict[str, float]:
         shared = table.get("shared") or {}
         for name in sums.keys() & shared.keys():
             sums[name] += shared[name] - table.get(name, 0)
-    now = {name: of_passes(tables, name) for name in ("bytes_read", "seconds")}
+    now = {"bytes_read": bytes_read(tables), "seconds": seconds_of_passes(tables)}
     return {**sums, **now, "rows_loaded": sum(table.get("rows_loaded", 0) for table in tables)}
 
 

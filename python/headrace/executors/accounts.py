@@ -64,7 +64,7 @@ def refuse_empty(plan: DataFlowPlan, result: dict[str, Any]) -> None:
     """Raises SourceError if a source had not one data row, rejected ones included, and does not allow that."""
     source = plan.source
     for number, own in enumerate(source.parts or (SourcePart(source.name, 0, source.may_be_empty),)):
-        if plan.front in (None, number):
+        if number in plan.source_numbers:
             _refuse_empty(plan, result, own, number)
 
 

@@ -35,7 +35,7 @@ def join_accounts(plan: DataFlowPlan, result: Mapping[str, Any] | None) -> dict[
     join = plan.join.join
     sides: dict[str, dict[str, Any]] = {}
     for side, source in (("left", join.left), ("right", join.right)):
-        own = [item for item in result["slices"] if plan.join.side_of(int(item["file"])) == side]
+        own = [item for item in result["slices"] if plan.source_number(int(item["file"])) == SIDES.index(side)]
         counts = {name: sum(int(item["join"][name]) for item in own if item.get("join")) for name in _COUNTS}
         sums = {name: sum(int(item[name]) for item in own) for name in ("lines", "skipped", "rejected")}
         sides[side] = {

@@ -25,7 +25,7 @@ def union_accounts(plan: DataFlowPlan, result: Mapping[str, Any] | None) -> dict
     if plan.union is None or not result:
         return None
     sources = []
-    for number, name in enumerate(plan.union.source_names):
+    for number, name in enumerate(plan.union.source_names[: plan.union.first_apart]):
         own = [item for item in result["slices"] if plan.source_number(int(item["file"])) == number]
         counts = {count: sum(int(item[member]) for item in own) for count, member in _COUNTS.items()}
         sources.append({"source": name, **counts})

@@ -7,18 +7,13 @@ from headrace.model.bound import (
     BoundPackage,
     DataFlowTask,
     Destination,
-    FileSource,
     FirstColumn,
     GatheredSource,
-    GenerateSource,
-    Join,
     Lookup,
     RowColumn,
     SharedFlow,
     Source,
-    Together,
     Transform,
-    Union,
     columns_of,
     outputs_taken,
     rows_read,
@@ -34,6 +29,7 @@ from headrace.model.data_type import DataType, DataTypeError
 from headrace.model.describe import describe
 from headrace.model.duckdb_types import native_type
 from headrace.model.embedded_query import EmbeddedQuery, EmbeddedQueryError, embedded_database, message_of, row_stream
+from headrace.model.file_source import FileSource, GenerateSource
 from headrace.model.flow_rows import FIRST, MAIN, FlowRows
 from headrace.model.gathered_query import GatheredQuery, gather_rows, gathered_rows, gathering_database
 from headrace.model.join import SIDES, JoinedColumn, JoinKey, Side
@@ -73,6 +69,7 @@ from headrace.model.split import Split
 from headrace.model.sql_transform import ComputedColumn, SqlTransform
 from headrace.model.task import Constraint, Handler, Task, Variable
 from headrace.model.task_kinds import EVENT_KINDS, TASK_KINDS
+from headrace.model.together import Join, Together, Union
 from headrace.model.union import UnitedColumn
 
 __all__ = [

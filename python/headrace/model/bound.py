@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Literal
 from headrace.machine.affinity import Affinity
 from headrace.model.connections import Connection
 from headrace.model.data_type import DataType
+from headrace.model.file_source import FileSource, GenerateSource
 from headrace.model.flow_rows import FIRST, MAIN, FlowRows, rows_of
 from headrace.model.gathered_query import GatheredQuery
-from headrace.model.join import JoinedColumn, JoinKey
+from headrace.model.join import JoinedColumn
 from headrace.model.layout import Layout
 from headrace.model.layout_column import Column
 from headrace.model.load_options import DEFAULT_OPTIONS, LoadOptions
@@ -23,48 +24,16 @@ from headrace.model.reject_limits import RejectLimits
 from headrace.model.reunion import Reunion
 from headrace.model.scope import Scope
 from headrace.model.settings import SpecModel
-from headrace.model.source_options import DEFAULT_WAIT_SECONDS
 from headrace.model.spec_transforms import NO_MATCH
 from headrace.model.split import Split
 from headrace.model.sql_transform import ComputedColumn, SqlTransform
 from headrace.model.task import Handler, Task, Variable
+from headrace.model.together import Join, Together, Union
 from headrace.model.union import UnitedColumn
 
 if TYPE_CHECKING:
     from headrace.model.child_packages import ChildPackage
     from headrace.model.task_binder import TaskBinder
-
-
-@dataclass(frozen=True, slots=True)
-class FileSource:
-    """Rows from the files of a folder that match one of the patterns.
-
-    `{stream}` in a pattern stands for 1 to the package's number of streams; each of those files must exist. `-` is
-    standard input. `last_row_end` is None if only streams need one.
-    """
-
-    name: str
-    connection: str
-    folder: Path
-    patterns: list[str]
-    layout: Layout
-    missing: Literal["error", "skip"] = "error"
-    empty: Literal["error", "allow"] = "error"
-    compression: Literal["auto", "none", "gzip", "zstd"] = "auto"
-    last_row_end: Literal["required", "optional"] | None = None
-    wait_seconds: int = DEFAULT_WAIT_SECONDS
-
-
-@dataclass(frozen=True, slots=True)
-class GenerateSource:
-    """Rows of a generated table; `chunks` parts that streams generate independently."""
-
-    name: str
-    generator: str
-    table: str
-    scale: float
-    chunks: int
-    layout: Layout
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,87 +56,6 @@ class GatheredSource:
 
 
 Source = FileSource | GenerateSource | GatheredSource
-
-
-@dataclass(frozen=True, slots=True)
-class Join:
-    """Rows of two sources that meet. `name`: that of the transform; `kind`: inner, left, right or full; `columns`:
-    those of the rows that come out. `inputs`: the rows that it takes, those of the sources themselves or behind
-    transforms in front of it; empty stands for the former. Without `is_described` not all of its columns are known yet,
-    nor were its keys looked at, because a table that a lookup in front of it reads was not. `is_beside`: rows in front
-    of it go to destinations, too.
-    """
-
-    name: str
-    kind: Literal["inner", "left", "right", "full"]
-    left: FileSource
-    right: FileSource
-    keys: tuple[JoinKey, ...]
-    columns: tuple[JoinedColumn, ...]
-    inputs: tuple[FlowRows, ...] = ()
-    is_described: bool = True
-    is_beside: bool = False
-
-    @property
-    def sources(self) -> tuple[FileSource, FileSource]:
-        """The left one and the right one."""
-        return self.left, self.right
-
-    @property
-    def has_fronts(self) -> bool:
-        """Whether rows pass transforms before they meet."""
-        return _has_fronts(self)
-
-    @property
-    def ignoring(self) -> list[str]:
-        """Names of columns that are NULL where their text is no value."""
-        ignoring = {"left": self.left.layout.ignoring, "right": self.right.layout.ignoring}
-        return [column.name for column in self.columns if column.column in ignoring[column.side]]
-
-
-@dataclass(frozen=True, slots=True)
-class Union:
-    """Rows of several sources that go one way on. `name`: that of the transform; `columns`: those of the rows that come
-    out. `inputs`, `is_described`, `is_beside`: see `Join`. Without a name it stands for sources apart: nothing comes
-    out of it, and it says which these are.
-    """
-
-    name: str
-    sources: tuple[FileSource, ...]
-    columns: tuple[UnitedColumn, ...]
-    inputs: tuple[FlowRows, ...] = ()
-    is_described: bool = True
-    is_beside: bool = False
-
-    @property
-    def are_apart(self) -> bool:
-        """Whether rows of different sources come together nowhere."""
-        return not self.name
-
-    @property
-    def has_fronts(self) -> bool:
-        """Whether rows pass transforms before they come together."""
-        return _has_fronts(self)
-
-    @property
-    def ignoring(self) -> list[str]:
-        """Names of columns that are NULL, in the rows of any source, where their text is no value."""
-        ignoring = [source.layout.ignoring for source in self.sources]
-        return [
-            column.name
-            for column in self.columns
-            if any(own in known for own, known in zip(column.columns, ignoring, strict=True))
-        ]
-
-
-# How the rows of several sources come together.
-Together = Join | Union
-
-
-def _has_fronts(together: Together) -> bool:
-    # Where rows of a source go elsewhere, too, no destination has a say in how they are read either.
-    passes = any(rows.name != own.name for rows, own in zip(together.inputs, together.sources, strict=False))
-    return passes or together.is_beside
 
 
 @dataclass(frozen=True, slots=True)
@@ -381,9 +269,13 @@ class DataFlowTask:
 
     @property
     def alone(self) -> DataFlowTask:
-        """The same with one source, where its rows are of one of several and meet no others."""
+        """The same without sources whose rows it never gets: with one, where these are of one of several and meet no
+        others, or without those apart.
+        """
         if self.front is None:
-            return self
+            if self.together is None or not self.together.apart:
+                return self
+            return replace(self, together=replace(self.together, apart=()))
         own = tuple(replace(item, front_of=None) for item in self.transforms)
         return replace(self, transforms=own, others=(), together=None, front=None)
 
@@ -399,8 +291,15 @@ class DataFlowTask:
 
     @property
     def is_apart(self) -> bool:
-        """Whether its flow has several sources whose rows never come together."""
-        return isinstance(self.together, Union) and self.together.are_apart
+        """Whether its rows are of a source of which none ever come together with those of others."""
+        return self.front is not None and self.together is not None and self.front >= len(self.together.brought)
+
+    @property
+    def source_numbers(self) -> range:
+        """Those of the sources whose rows it gets."""
+        if self.front is not None:
+            return range(self.front, self.front + 1)
+        return range(1 if self.together is None else len(self.together.brought))
 
     @property
     def sources(self) -> tuple[Source, ...]:

@@ -8,22 +8,21 @@ from headrace.model.bound import (
     BoundPackage,
     DataFlowTask,
     Destination,
-    FileSource,
     GatheredSource,
-    Join,
     Lookup,
     Source,
     Transform,
-    Union,
     outputs_taken,
 )
 from headrace.model.describe_tasks import describe_control, plain
+from headrace.model.file_source import FileSource
 from headrace.model.layout import Layout
 from headrace.model.lookup_sources import DatabaseQuerySource, DatabaseSource, QuerySource, TableSource
 from headrace.model.partition import describe_clause
 from headrace.model.redaction import redact_data
 from headrace.model.reunion import Reunion
 from headrace.model.split import Split
+from headrace.model.together import Join, Union
 
 
 def describe(package: BoundPackage) -> dict[str, object]:
@@ -80,12 +79,12 @@ def _join(join: Join) -> dict[str, object]:
 def _union(union: Union) -> dict[str, object]:
     return {
         "name": union.name,
-        "sources": [_source(own) for own in union.sources],
+        "sources": [_source(own) for own in union.brought],
         **_inputs(union),
         "columns": [
             {
                 "name": own.name,
-                "from": {source.name: column for source, column in zip(union.sources, own.columns, strict=True)},
+                "from": {source.name: column for source, column in zip(union.brought, own.columns, strict=True)},
                 "type": str(own.type),
                 "nullable": own.may_be_null,
             }

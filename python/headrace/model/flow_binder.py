@@ -11,18 +11,15 @@ from headrace.model.bound import (
     Describe,
     Described,
     Destination,
-    FileSource,
     FirstColumn,
     GatheredSource,
-    GenerateSource,
     RowColumn,
     SharedFlow,
     Source,
-    Together,
-    Union,
     columns_of,
 )
 from headrace.model.connections import Connection, FilesConnection
+from headrace.model.file_source import FileSource, GenerateSource
 from headrace.model.flow_graph import Reader
 from headrace.model.flow_rows import rows_of
 from headrace.model.fronts import bring_together, fronts_of
@@ -62,6 +59,7 @@ from headrace.model.spec_transforms import TransformSpec
 from headrace.model.sql_transform import ComputedColumn, SqlTransform
 from headrace.model.suggest import did_you_mean, one_of, quote, show_name, show_value
 from headrace.model.task import Task
+from headrace.model.together import Together, Union
 from headrace.model.transform_binder import Beginning, TransformBinder
 from headrace.model.validation import place_name
 from headrace.model.yaml_reader import Document, DocumentPath
@@ -201,17 +199,7 @@ class FlowBinder:
                 at_key=True,
             )
             return False
-        if len(spec.sources) <= 2 or not (together and are_joins):
-            return True  # a join with one source says which it lacks; whether each is read, is told of its rows
-        names, count = ", ".join(map(show_name, spec.sources)), len(spec.sources)
-        self._problems.add(
-            self._document,
-            (*path, "sources"),
-            f"a data flow with a join has {count} sources: {names}",
-            expected="the two of the join",
-            hint="Write a data flow of their own for the others, or let them be a `lookup`.",
-        )
-        return False
+        return True  # a join with one source says which it lacks; whether each is read, is told of its rows
 
     def _divides(
         self,
@@ -228,7 +216,7 @@ class FlowBinder:
         if clause is None:
             return True
         if front is not None:
-            return self._is_divided_as_written(clause, together, path)
+            return self._is_divided_as_written(clause, together, path, front)
         if not together.is_described and not _is_key_known(clause.column, destination, together):
             self._problems.add(
                 self._document,
@@ -269,7 +257,7 @@ class FlowBinder:
             )
         return unknown is None
 
-    def _is_divided_as_written(self, spec: PartitionSpec, together: Together, path: DocumentPath) -> bool:
+    def _is_divided_as_written(self, spec: PartitionSpec, together: Together, path: DocumentPath, front: int) -> bool:
         """Whether nobody has to look at the keys of rows that stand in front of what brings rows together."""
         unknown = None if spec.range is None else looked_for(spec.range)
         if unknown is not None:
@@ -278,7 +266,7 @@ class FlowBinder:
                 (*path, "partition", "range"),
                 f"rows of a data flow with several sources cannot be divided by {unknown}: keys are looked for in one "
                 "source in this version"
-                if not together.name
+                if front >= len(together.brought)
                 else f"rows in front of `{show_name(together.name)}` cannot be divided by {unknown}: keys are looked "
                 "for in one source in this version",
                 expected="`bounds` as a list of keys, `every` with `from` and `to`, `list` or `hash`",

@@ -182,11 +182,11 @@ class FlowGraph:
             return True
         is_right, name = True, self._fronts.together
         spec = self._transforms[name]
-        for number, source in enumerate(self._fronts.sources):
-            if source is None or source not in self._fronts.sources[:number]:
+        for number, source in enumerate(self._fronts.brought):
+            if source is None or source not in self._fronts.brought[:number]:
                 continue
             is_right = False
-            first = self._fronts.inputs[self._fronts.sources.index(source)]
+            first = self._fronts.inputs[self._fronts.brought.index(source)]
             both = f"`{show_name(first.shown)}` and `{show_name(self._fronts.inputs[number].shown)}`"
             is_join = isinstance(spec, JoinTransformSpec)
             self._problems.add(
@@ -240,8 +240,10 @@ class FlowGraph:
         return False
 
     def _reads_sources(self) -> bool:
-        """Whether the rows of sources apart are read. Which ones a join or union lacks is told where that is bound."""
-        if self._fronts is None or not self._fronts.are_apart:
+        """Whether the rows of all sources are read, if there are several. What a join or union names that is none, is
+        told where that is bound.
+        """
+        if self._fronts is None or None in self._fronts.brought:
             return True
         read = {rows_of(written).name for written in self._inputs(self._transforms)}
         unread = [name for name in self._sources if name not in read]

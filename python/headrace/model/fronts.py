@@ -14,9 +14,9 @@ from headrace.model.spec_unions import ReunionTransformSpec
 @dataclass(frozen=True, slots=True)
 class Fronts:
     """`together`: the name of the transform that brings rows of several sources together; `inputs`: what it takes of
-    them; `sources`: for each of these rows the source that they are of, None if there is none; `places`: the transforms
-    whose rows are of one of these sources, each with its number: those in front of it, and others that lead elsewhere.
-    Of sources apart `together` is empty, and `sources` are all of them.
+    them; `sources`: for each of these rows the source that they are of, None if there is none, and behind these all
+    other sources, which are apart; `places`: the transforms whose rows are of one of these sources, each with its
+    number: those in front of it, and others that lead elsewhere. If nothing comes together, `together` is empty.
     """
 
     together: str
@@ -28,6 +28,16 @@ class Fronts:
     def are_apart(self) -> bool:
         """Whether rows of different sources never come together."""
         return not self.together
+
+    @property
+    def brought(self) -> tuple[str | None, ...]:
+        """Of `sources` those of the rows that come together."""
+        return self.sources[: len(self.inputs)]
+
+    @property
+    def apart(self) -> tuple[str, ...]:
+        """The others."""
+        return tuple(own for own in self.sources[len(self.inputs) :] if own is not None)
 
     def source_of(self, rows: FlowRows) -> int | None:
         """The number of the source that rows are of; None for those that have come together with others."""
@@ -47,16 +57,15 @@ def bring_together(transforms: Mapping[str, TransformSpec], sources: Collection[
 
 
 def fronts_of(transforms: Mapping[str, TransformSpec], sources: Collection[str]) -> Fronts | None:
-    """What stands in front of the one that brings rows together, and beside that; of several sources that are apart all
-    transforms. None with one source.
-    """
+    """What stands in front of the one that brings rows together, and beside that. None with one source."""
     together = next(iter(bring_together(transforms, sources)), "")
     if not together and len(sources) == 1:
         return None
     origins = _origins(transforms, sources)
     inputs = inputs_of(transforms[together]) if together else ()
     of_inputs = [origins.get(rows.name, frozenset()) & set(sources) for rows in inputs]
-    of = tuple(next(iter(own), None) for own in of_inputs) if together else tuple(sources)
+    brought = [next(iter(own), None) for own in of_inputs]
+    of = (*brought, *(name for name in sources if name not in brought))
     places = {name: number for name in transforms for number, own in enumerate(of) if origins[name] == {own}}
     return Fronts(together, inputs, of, places)
 

@@ -118,8 +118,9 @@ class GatheredBinder:
         for own in (own for own, number in fronts.items() if number is not None):
             self._refuse(
                 (*path, "destinations", own, "input"),
-                f"the query `{show_name(name)}` needs all rows of several sources that have come together, and this "
-                f"destination reads `{show_name(ends[own].shown)}` before that, which is not possible in this version",
+                f"the query `{show_name(name)}` needs all rows of several sources that have come together, and those "
+                f"of `{show_name(ends[own].shown)}`, which this destination reads, have not: this is not possible in "
+                "this version",
                 "destinations behind what brings the rows of sources together",
                 "Write a data flow of its own for one of them.",
             )

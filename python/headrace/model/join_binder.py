@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Final
 
 from headrace.model.annotations import value_at
-from headrace.model.bound import Join
 from headrace.model.data_type import DataType
 from headrace.model.join import JoinedColumn, JoinKey, Side
 from headrace.model.lookup_keys import key_family, key_types
@@ -15,6 +14,7 @@ from headrace.model.problems import ProblemCollector
 from headrace.model.spec_joins import JoinSpec
 from headrace.model.sql_transform_binder import FlowColumn
 from headrace.model.suggest import did_you_mean, one_of, quote, show_name
+from headrace.model.together import Join
 from headrace.model.yaml_reader import Document, DocumentPath
 
 # Sides of which rows may be missing in what comes out.

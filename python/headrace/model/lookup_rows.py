@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from headrace.model.bound import FileSource
 from headrace.model.bound_query import embedded_query, read_query
 from headrace.model.connections import FilesConnection
 from headrace.model.embedded_query import EmbeddedQuery, EmbeddedQueryError, described
+from headrace.model.file_source import FileSource
 from headrace.model.layout import Layout
 from headrace.model.lookup import LookupColumn, LookupTable, query_columns
 from headrace.model.lookup_sources import DatabaseQuerySource, DatabaseSource, QuerySource, TableSource

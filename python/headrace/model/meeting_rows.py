@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from headrace.model.bound import FileSource
+from headrace.model.file_source import FileSource
 from headrace.model.flow_rows import FlowRows
 from headrace.model.sql_transform_binder import FlowColumn
 from headrace.model.suggest import show_name

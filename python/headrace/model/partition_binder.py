@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
-from headrace.model.bound import FirstColumn, GenerateSource, Source
+from headrace.model.bound import FirstColumn, Source
+from headrace.model.file_source import GenerateSource
 from headrace.model.key_kinds import HASH_KINDS
 from headrace.model.key_values import KeyType, key_type
 from headrace.model.literals import canonical_text

@@ -6,12 +6,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from headrace.model.bound import Destination, Together, Union
+from headrace.model.bound import Destination
 from headrace.model.connections import PostgresConnection
 from headrace.model.problems import ProblemCollector
 from headrace.model.spec_data_flow import DataFlowSpec
 from headrace.model.spec_partition import RangePartitionSpec
 from headrace.model.suggest import show_name
+from headrace.model.together import Together
 from headrace.model.yaml_reader import Document, DocumentPath
 
 
@@ -26,7 +27,7 @@ class SharedFlowRules:
 
     def check(self, spec: DataFlowSpec, destinations: Sequence[Destination], together: Together | None) -> bool:
         """Whether it can be loaded. `together`: how the rows of its sources come together, or that they do not."""
-        if isinstance(together, Union) and together.are_apart and spec.rejects.table is not None:
+        if together is not None and together.apart and spec.rejects.table is not None:
             self._sources_without_files(together)
         if len({own.connection.name for own in destinations}) > 1:
             self._several_connections(spec, destinations)
@@ -79,9 +80,9 @@ class SharedFlowRules:
                     hint="Leave `ledger: off` out, or write a data flow for each connection.",
                 )
 
-    def _sources_without_files(self, apart: Union) -> None:
+    def _sources_without_files(self, together: Together) -> None:
         """Rejects of all of them are stored with the first destination, which has none to store if it gets nothing."""
-        for own in (own for own in apart.sources if own.missing == "skip"):
+        for own in (own for own in together.sources if own.missing == "skip"):
             self._refuse(
                 ("sources", own.name, "missing"),
                 f"the source `{show_name(own.name)}` may be without files, and rejects of a data flow with several "

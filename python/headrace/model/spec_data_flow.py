@@ -273,7 +273,7 @@ class DataFlowSpec(SpecModel):
 
     rejects: RejectsSpec = setting("Rows that cannot be loaded.", default_factory=RejectsSpec)
     sources: Annotated[dict[Name, SourceSpec], AfterValidator(_check_sources)] = setting(
-        "The sources by name: one, the two of a join, those of a union, or several that fill tables of their own."
+        "The sources by name: one, the two of a join, those of a union, and any others that fill tables of their own."
     )
     transforms: dict[Name, TransformSpec] = setting(
         "What happens to the rows on their way, by name: each reads a source, another transform or one of its outputs. "

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
-from headrace.model.bound import FileSource, GenerateSource, Source, Together, Union
+from headrace.model.bound import Source
+from headrace.model.file_source import FileSource, GenerateSource
 from headrace.model.flow_steps import input_path
 from headrace.model.fronts import Fronts
 from headrace.model.join_binder import JoinBinder
@@ -16,6 +18,7 @@ from headrace.model.spec_transforms import TransformSpec
 from headrace.model.spec_unions import ReunionTransformSpec, UnionTransformSpec
 from headrace.model.sql_transform_binder import FlowColumn
 from headrace.model.suggest import one_of, show_name
+from headrace.model.together import Together, Union
 from headrace.model.union_binder import UnionBinder
 from headrace.model.yaml_reader import Document, DocumentPath
 
@@ -38,8 +41,10 @@ class TogetherBinder:
         path: DocumentPath,
     ) -> bool:
         """Whether what a union calls sources and inputs are such, and sources apart are files. `path`: of the flow."""
+        if not self._are_files(fronts.apart, sources, path):
+            return False
         if fronts.are_apart:
-            return self._are_files(sources, path)
+            return True
         name = fronts.together
         spec, path = transforms[name], (*path, "transforms", name, "union")
         if isinstance(spec, ReunionTransformSpec) and set(spec.union.inputs) <= sources.keys():
@@ -71,7 +76,7 @@ class TogetherBinder:
         """What stands for the meeting of sources whose rows come together nowhere; None for all others."""
         if fronts is None or not fronts.are_apart:
             return None
-        return Union("", tuple(own for own in sources.values() if isinstance(own, FileSource)), (), is_beside=True)
+        return Union("", (), (), is_beside=True, apart=_apart(fronts, sources))
 
     def bind(
         self,
@@ -85,22 +90,26 @@ class TogetherBinder:
         those of the rows that come together, None if they are not known yet. None with a problem.
         """
         places = [input_path(spec, path, number) for number in range(len(fronts.inputs))]
-        names = [own or rows.name for own, rows in zip(fronts.sources, fronts.inputs, strict=True)]
+        names = [own or rows.name for own, rows in zip(fronts.brought, fronts.inputs, strict=True)]
         is_join = isinstance(spec, JoinTransformSpec)
         found = [self._source(*named, sources, is_join=is_join) for named in zip(names, places, strict=True)]
         read = [own for own in found if own is not None]
-        if len(read) < len(found) or not self._reads_all(fronts.together, spec, names, path, sources):
+        if len(read) < len(found):
             return None
         rows = [MeetingRows(*own) for own in zip(read, fronts.inputs, columns, strict=True)]
-        if isinstance(spec, JoinTransformSpec):
-            return self._joins.bind(fronts.together, spec.join, (*path, "join"), rows[0], rows[1])
-        if isinstance(spec, UnionTransformSpec):
-            return self._unions.of_sources(fronts.together, spec.union, (*path, "union"), rows)
-        assert isinstance(spec, ReunionTransformSpec)
-        return self._unions.of_inputs(fronts.together, spec.union, (*path, "union"), rows)
+        bound = self._of(fronts.together, spec, path, rows)
+        return None if bound is None else replace(bound, apart=_apart(fronts, sources))
 
-    def _are_files(self, sources: Mapping[str, Source | None], path: DocumentPath) -> bool:
-        generated = [name for name, own in sources.items() if isinstance(own, GenerateSource)]
+    def _of(self, name: str, spec: TransformSpec, path: DocumentPath, rows: Sequence[MeetingRows]) -> Together | None:
+        if isinstance(spec, JoinTransformSpec):
+            return self._joins.bind(name, spec.join, (*path, "join"), rows[0], rows[1])
+        if isinstance(spec, UnionTransformSpec):
+            return self._unions.of_sources(name, spec.union, (*path, "union"), rows)
+        assert isinstance(spec, ReunionTransformSpec)
+        return self._unions.of_inputs(name, spec.union, (*path, "union"), rows)
+
+    def _are_files(self, apart: Sequence[str], sources: Mapping[str, Source | None], path: DocumentPath) -> bool:
+        generated = [name for name in apart if isinstance(sources.get(name), GenerateSource)]
         for name in generated:
             self._problems.add(
                 self._document,
@@ -128,23 +137,8 @@ class TogetherBinder:
         )
         return None
 
-    def _reads_all(
-        self,
-        name: str,
-        spec: TransformSpec,
-        read: Sequence[str],
-        path: DocumentPath,
-        sources: Mapping[str, Source | None],
-    ) -> bool:
-        """Whether the union takes rows of every source. Of how many sources there is a join was looked at before."""
-        others = [f"`{show_name(own)}`" for own in sources if own not in read]
-        if isinstance(spec, JoinTransformSpec) or not others:
-            return True
-        self._problems.add(
-            self._document,
-            (*path, "union", "inputs" if isinstance(spec, ReunionTransformSpec) else "sources"),
-            f"no rows of {' and '.join(others)} come to the union `{show_name(name)}`",
-            expected="all sources of the data flow",
-            hint="Add what is missing, or write a data flow of its own for what the union does not read.",
-        )
-        return False
+
+def _apart(fronts: Fronts, sources: Mapping[str, Source | None]) -> tuple[FileSource, ...]:
+    """Sources whose rows never come together with those of others."""
+    found = (sources[name] for name in fronts.apart)
+    return tuple(own for own in found if isinstance(own, FileSource))

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from headrace.model.annotations import value_at
-from headrace.model.bound import Lookup, Source, Together, Transform
+from headrace.model.bound import Lookup, Source, Transform
 from headrace.model.data_type import DataType
 from headrace.model.flow_graph import FlowGraph, Reader
 from headrace.model.flow_rows import FlowRows, rows_of
@@ -36,6 +36,7 @@ from headrace.model.split_binder import SplitBinder
 from headrace.model.sql_transform import SqlTransform
 from headrace.model.sql_transform_binder import FlowColumn, SqlTransformBinder
 from headrace.model.suggest import did_you_mean, one_of, quote, show_name, show_value
+from headrace.model.together import Together
 from headrace.model.together_binder import TogetherBinder
 from headrace.model.union import UnitedColumn
 from headrace.model.validation import place_name
@@ -133,9 +134,10 @@ class TransformBinder:
         is_gathered = isinstance(own, SqlTransform) and own.gathered is not None
         if not is_gathered or fronts is None or own.name not in fronts.places:
             return True
+        is_apart = fronts.places[own.name] >= len(fronts.inputs)
         where = (
             "its data flow has sources whose rows do not come together"
-            if fronts.are_apart
+            if is_apart
             else f"stands in front of `{show_name(fronts.together)}`"
         )
         self._problems.add(
@@ -144,7 +146,7 @@ class TransformBinder:
             f"the query `{show_name(own.name)}` needs all rows, and {where}, which is not possible in this version",
             expected="a query that each row goes through by itself",
             hint="Write a data flow of its own for its source."
-            if fronts.are_apart
+            if is_apart
             else "Put it behind, or load its rows into a table by a data flow of its own.",
             at_key=True,
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from headrace.model.bound import FileSource, Union
+from headrace.model.file_source import FileSource
 from headrace.model.layout_column import Column
 from headrace.model.meeting_rows import MeetingRows
 from headrace.model.problems import ProblemCollector
@@ -12,6 +12,7 @@ from headrace.model.reunion import Reunion
 from headrace.model.reunion_binder import ReunionBinder
 from headrace.model.spec_unions import ReunionSpec, UnionSpec
 from headrace.model.suggest import show_name
+from headrace.model.together import Union
 from headrace.model.union import UnitedColumn
 from headrace.model.yaml_reader import Document, DocumentPath
 

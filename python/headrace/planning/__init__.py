@@ -27,11 +27,9 @@ from headrace.planning.partitioning import (
 )
 from headrace.planning.plan import (
     WHOLE_TABLE,
-    CommittedSlice,
     DataFlowPlan,
     FinishedTask,
     OutputColumn,
-    RowsBefore,
     RunPlan,
     SkippedTask,
     Step,
@@ -48,6 +46,7 @@ from headrace.planning.reject_table import (
 )
 from headrace.planning.replay import ReplayPlan
 from headrace.planning.reunions import ReunionPlan
+from headrace.planning.rows_before import CommittedSlice, RowsBefore
 from headrace.planning.run_facts import RunFacts
 from headrace.planning.shared_plan import NO_REJECTS, SharedPlan, branches_of, shared_plan
 from headrace.planning.source_pass import plan_source_pass

@@ -8,7 +8,7 @@ from dataclasses import replace
 from headrace.model import Union
 from headrace.planning.plan import DataFlowPlan
 from headrace.planning.source_snapshot import SourceSnapshot
-from headrace.planning.unions import UnionPlan, apart
+from headrace.planning.unions import apart
 
 
 def without_meeting(ways: Sequence[DataFlowPlan]) -> Sequence[DataFlowPlan]:
@@ -23,17 +23,17 @@ def without_meeting(ways: Sequence[DataFlowPlan]) -> Sequence[DataFlowPlan]:
 def _unmet(way: DataFlowPlan) -> DataFlowPlan:
     together = way.together
     assert together is not None
-    sources = together.union.sources if isinstance(together, UnionPlan) else together.join.sources
-    of_files = apart(Union(together.name, sources, ()), way.layouts, way.source)
+    of_files = apart(Union(together.name, (), (), apart=together.sources), way.layouts, way.source)
     return replace(way, together=of_files, source=replace(way.source, pairs=None))
 
 
 def source_of_pass(ways: Sequence[DataFlowPlan]) -> SourceSnapshot:
     """What is read in one pass for ways: files and slices to count, of several sources what goes somewhere."""
-    source = ways[0].told.source
-    if any(way.front is None for way in ways):
-        return source
+    first = ways[0].told
+    has_apart = first.together is not None and first.together.has_apart
+    if not has_apart and any(way.front is None for way in ways):
+        return first.source
     slices = {int(item["number"]): item for way in ways for item in way.source.slices}
     read = {int(item["file"]) for item in slices.values()}
-    files = [file for number, file in enumerate(source.files) if number in read]
-    return replace(source, files=files, slices=list(slices.values()))
+    files = [file for number, file in enumerate(first.source.files) if number in read]
+    return replace(first.source, files=files, slices=list(slices.values()))

@@ -17,6 +17,7 @@ from headrace.planning.partitioning import CommitSize, Partitioning
 from headrace.planning.reject_table import RejectTable
 from headrace.planning.replay import ReplayPlan
 from headrace.planning.routing import routing_spec
+from headrace.planning.rows_before import CommittedSlice, RowsBefore
 from headrace.planning.run_facts import RunFacts, layout_of_run
 from headrace.planning.source_snapshot import SourceSnapshot
 from headrace.planning.splits import SplitPlan
@@ -88,49 +89,6 @@ class Step:
 
 
 @dataclass(frozen=True)
-class CommittedSlice:
-    """What the ledger keeps of a slice whose rows are committed. `skipped`: header and blank lines; `ignored`:
-    values of its rows that are not those of the file; `filtered`: rows that queries have left out; `text_hash`:
-    None of what an older version has committed.
-    """
-
-    loaded: int
-    rejected: int
-    skipped: int
-    ignored: int = 0
-    text_hash: str | None = None
-    filtered: int = 0
-
-    @property
-    def needs_reading(self) -> bool:
-        """True if these numbers do not say all: which rows were rejected, in which columns values were ignored."""
-        return self.rejected > 0 or self.ignored > 0
-
-    def to_dict(self) -> dict[str, Any]:
-        """The member of a flow spec."""
-        return {
-            "loaded": self.loaded,
-            "rejected": self.rejected,
-            "skipped": self.skipped,
-            "ignored": self.ignored,
-            "filtered": self.filtered,
-            "text_hash": self.text_hash,
-        }
-
-
-@dataclass(frozen=True)
-class RowsBefore:
-    """Rows, and rejects among them, of the data flows that a run has ended before another one begins."""
-
-    rejected: int = 0
-    rows: int = 0
-
-    def to_dict(self) -> dict[str, int]:
-        """The members of a flow spec."""
-        return {"rejected_before": self.rejected, "rows_before": self.rows}
-
-
-@dataclass(frozen=True)
 class DataFlowPlan:
     """Everything needed to execute one data flow, or of one with several destinations the way to one of them.
     `schema` is None for targets without schemas.
@@ -182,7 +140,7 @@ class DataFlowPlan:
     run: RunFacts | None = None
     keep_rejects: Literal["files", "examples"] = "files"
     shown_paths: tuple[str, ...] | None = None
-    rows_before: RowsBefore = RowsBefore()
+    rows_before: RowsBefore = field(default_factory=RowsBefore)
     replay: ReplayPlan | None = None
     reject_table: RejectTable | None = None
     cpus_of_streams: tuple[tuple[int, ...], ...] = ()
@@ -201,10 +159,24 @@ class DataFlowPlan:
         return self.gather is not None or bool(self.feeds)
 
     @property
+    def is_apart(self) -> bool:
+        """Whether its rows are of a source of which none ever come together with those of others."""
+        return self.front is not None and self.together is not None and self.front >= self.together.first_apart
+
+    @property
+    def source_numbers(self) -> range:
+        """Those of the sources whose rows it gets."""
+        if self.front is not None:
+            return range(self.front, self.front + 1)
+        return range(1 if self.together is None else self.together.first_apart)
+
+    @property
     def alone(self) -> DataFlowPlan:
-        """The same as the plan of a flow with one source, where its rows are of one of several and meet no others."""
+        """The same as the plan of a flow without sources whose rows it never gets: with one, where these are of one of
+        several and meet no others, or without those apart.
+        """
         if self.front is None:
-            return self
+            return self._without_apart() if self.together is not None and self.together.has_apart else self
         own = self.source.files_of(self.front)
         return replace(
             self,
@@ -215,6 +187,12 @@ class DataFlowPlan:
             shown_paths=None if self.shown_paths is None else self.shown_paths[own.start : own.stop],
             front=None,
         )
+
+    def _without_apart(self) -> DataFlowPlan:
+        assert self.together is not None
+        source = self.source.without_apart(self.together.first_apart)
+        shown = None if self.shown_paths is None else self.shown_paths[: len(source.files)]
+        return replace(self, source=source, together=self.together.without_apart(), shown_paths=shown)
 
     @property
     def told(self) -> DataFlowPlan:

@@ -139,7 +139,12 @@ def plan_data_flow(
     working_streams = streams_at_work(source, writers, [] if is_gathered else notes)
     commit = _commit(table, notes, joins=task.join is not None)
     facts = key_facts or KeyFacts()
-    way = _way(task, table, load, source, mapping, facts, commit, working_streams, notes)
+    own_source = source.of_slices(task.source_numbers)
+    # Slices whose rows meet are taken together, whoever gets them.
+    taken = (
+        own_source if task.together is None or task.is_apart else source.of_slices(range(len(task.together.brought)))
+    )
+    way = _way(task, table, load, taken, mapping, facts, commit, working_streams, notes)
     _note_inert_options(table, notes)
     is_shared = way.partitioning is not None and way.partitioning.way == "shared"
     if is_shared:
@@ -163,7 +168,7 @@ def plan_data_flow(
         else _computed(task, queries),
         copied=copied_types(task),
         slab_of=slab_of_sources(task),
-        blocks_per_stream=1 if task.join is None else len(task.join.sources),
+        blocks_per_stream=1 if task.join is None else len(task.join.brought),
     )
     if lookups:
         notes += memory_notes(once([*lookups, *beside]), memory)
@@ -172,7 +177,6 @@ def plan_data_flow(
     if gather is not None:
         notes += [note for note in gather.notes() if note not in notes]
     together = plan_together(task, types, not_null, source)
-    own_source = source if task.front is None else source.of_slices(task.front)
     return DataFlowPlan(
         task=task.id,
         connection=destination.connection.name,
@@ -437,7 +441,9 @@ def _encoding_streams(streams: int, cpus: int, notes: list[str]) -> int:
 def streams_at_work(source: SourceSnapshot, streams: int, notes: list[str]) -> int:
     working = max(1, min(streams, source.groups))
     if working < streams:
-        what = "slice" if source.pairs is None else "pair"
-        reason = f"there {'is' if working == 1 else 'are'} {counted(working, what)}"
+        pairs = source.pairs or 0
+        known = [(pairs, "pair"), (source.groups - pairs, "slice")]
+        what = " and ".join(counted(count, of) for count, of in known if count)
+        reason = f"there {'is' if working == 1 else 'are'} {what or counted(working, 'slice')}"
         notes.append(f"{working} of {streams} streams work, because {reason}")
     return working

@@ -40,7 +40,8 @@ def slab_of_sources(task: DataFlowTask) -> SlabOf | None:
         return partial(most_slab_bytes, sources, lacking_types(task.union))
     # Of one block of either side come joined rows.
     joined = [column.type for column in task.together.columns]
-    return partial(most_slab_bytes, sources, [joined] * len(sources))
+    beside = [*([joined] * len(task.together.brought)), *([] for _ in task.together.apart)]
+    return partial(most_slab_bytes, sources, beside)
 
 
 def made_columns(task: DataFlowTask) -> Sequence[Column | UnitedColumn]:

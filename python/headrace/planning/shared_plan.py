@@ -101,12 +101,11 @@ class SharedPlan:
         return own if self.is_told else {**own, **elsewhere}
 
     def _tells_files(self, number: int) -> bool:
-        """Whether what was seen of files is told with a way: with the first one, or of sources that do not come
-        together with the first one of each.
+        """Whether what was seen of files is told with a way: with the first one, and of sources apart with the first
+        one of each.
         """
-        are_apart = all(way.front is not None for way in self.ways)
-        own = self.ways[number].front
-        return not any(way.front == own or not are_apart for way in self.ways[:number])
+        sources = [way.front if way.is_apart else None for way in self.ways]
+        return sources[number] not in sources[:number]
 
     def _slice(self, item: Mapping[str, Any], number: int, places: Sequence[int]) -> dict[str, Any]:
         counts = item.get("transforms", [])
@@ -140,7 +139,7 @@ class SharedPlan:
         filtered = in_front = 0
         for item in result["slices"]:
             for plan, counts in zip(self.whole.transforms, item.get("transforms", []), strict=False):
-                if self.whole.join is not None and plan.front_of is not None:
+                if self.whole.join is not None and plan.front_of in range(len(SIDES)):
                     in_front += _left_out(plan, counts, read)  # of a join that is told of its sides
                 else:
                     filtered += _left_out(plan, counts, read)
@@ -168,7 +167,7 @@ class SharedPlan:
             return {}
         sums: dict[str, int] = {}
         for side in SIDES:
-            own = [item for item in result["slices"] if join.side_of(int(item["file"])) == side]
+            own = [item for item in result["slices"] if join.source_number(int(item["file"])) == SIDES.index(side)]
             sums[f"{side}_rejected"] = sum(int(item["rejected"]) for item in own)
             sums[f"{side}_rejected_behind"] = sum(int(item["join"]["rejected"]) for item in own if item.get("join"))
         return sums
@@ -238,7 +237,8 @@ def shared_plan(ways: Sequence[DataFlowPlan], *, is_told: bool = True) -> Shared
     # What is read again for what an earlier attempt has committed, the core decides by all of them. Of several sources
     # some may have nothing left, and some no way at all: the streams were planned with the slices of these, too.
     narrow = min([own for own in ways if own.slices_to_load] or ways, key=lambda way: way.streams)
-    streams = narrow.streams if first.front is None else max(1, min(narrow.streams, source.groups))
+    is_left = first.front is not None or (first.together is not None and first.together.has_apart)
+    streams = max(1, min(narrow.streams, source.groups)) if is_left else narrow.streams
     equal = tuple(way.with_streams(streams) for way in ways)
     # Each was planned with what all of them need; the fewest streams have the fewest blocks.
     memory = replace(narrow.memory, engine_bytes=min(way.memory.engine_bytes for way in ways))

@@ -36,6 +36,8 @@ def plan_source_pass(
     """
     if task.front is not None:
         source, task = source.alone(task.front), task.alone
+    elif task.together is not None:
+        source, task = source.without_apart(len(task.together.brought)), task.alone
     destination = task.destination
     layout = task.source.layout
     table_name = display_name(destination, default_schema)
@@ -87,7 +89,7 @@ def plan_source_pass(
             slab_of=slab_of_sources(task),
             computed=computed_types(task.transforms),
             copied=copied_types(task) if task.transforms else (),
-            blocks_per_stream=1 if task.join is None else len(task.join.sources),
+            blocks_per_stream=1 if task.join is None else len(task.join.brought),
         ),
         transforms=transforms,
         fit=fit_columns(rows, mapping) if task.flow else (),

@@ -24,9 +24,9 @@ class SourceSnapshot:
     `generate` is the flow spec's member of that name when the rows are generated instead of read. `may_be_empty`: a
     source without one data row is loaded too. `row_bytes`: about as long is a row of the files. `lookups`: what those
     of the data flow read, in the order of its transforms; `lookups_beside`: those on the ways to its other destinations
-    alone. `pairs`: as many files of a join are the left ones, and as many behind them the right ones; None without a
-    join. `parts`: the sources whose files stand one behind the other; empty for one source alone. `gathered`: what is
-    read for a query over all rows, which gives the rows of this source.
+    alone. `pairs`: as many files of a join are the left ones, and as many behind them the right ones, in front of those
+    of sources apart; None without a join. `parts`: the sources whose files stand one behind the other; empty for one
+    source alone. `gathered`: what is read for a query over all rows, which gives the rows of this source.
     """
 
     name: str
@@ -84,7 +84,10 @@ class SourceSnapshot:
 
     def unit_of(self, slice_: dict[str, Any]) -> int:
         """The same for all slices of a unit."""
-        return int(slice_["number"] if self.pairs is None else slice_["file"] % self.pairs)
+        number, file = int(slice_["number"]), int(slice_["file"])
+        if self.pairs is None:
+            return number
+        return file % self.pairs if file < 2 * self.pairs else self.pairs + number
 
     @property
     def groups(self) -> int:
@@ -103,9 +106,19 @@ class SourceSnapshot:
             self, name=self.parts[number].name, files=self.files[own.start : own.stop], slices=slices, parts=()
         )
 
-    def of_slices(self, number: int) -> SourceSnapshot:
-        """All files, and the slices of one of several sources."""
-        return replace(self, slices=self.part(number).slices)
+    def of_slices(self, numbers: range) -> SourceSnapshot:
+        """All files, and the slices of some of several sources."""
+        if not self.parts or len(numbers) == len(self.parts):
+            return self
+        return replace(self, slices=[item for item in self.slices if self.part_of(item["file"]) in numbers])
+
+    def without_apart(self, brought: int) -> SourceSnapshot:
+        """As if there were only the first ones of several sources, so many as come together."""
+        if len(self.parts) <= brought:
+            return self
+        behind = self.parts[brought].first_file
+        slices = [item for item in self.slices if item["file"] < behind]
+        return replace(self, files=self.files[:behind], slices=slices, parts=self.parts[:brought])
 
     def alone(self, number: int) -> SourceSnapshot:
         """One of several sources, as if there were no other one."""

@@ -9,9 +9,31 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from headrace.errors import SourceError
 from headrace.model import DataType, FileSource
 from headrace.planning.memory import slab_bytes
 from headrace.planning.source_snapshot import SourcePart, SourceSnapshot
+
+
+def refuse_common_files(snapshots: Sequence[SourceSnapshot], united: str = "") -> None:
+    """Raises SourceError for a file that two of several sources name. `united`: the union whose rows they are, if it is
+    one."""
+    first: dict[str, str] = {}
+    for own in snapshots:
+        for path in own.paths:
+            other = first.setdefault(path, own.name)
+            if other != own.name:
+                raise SourceError(
+                    f"two sources of the union `{united}` have the same file, whose rows would be loaded twice"
+                    if united
+                    else "two sources of one data flow have the same file",
+                    at={"file": path},
+                    found=f"it is a file of `{other}` and of `{own.name}`",
+                    expected="each file in one source",
+                    hint="Name the files of one of them more closely."
+                    if united
+                    else "Let several destinations read one source, or name the files of one of them more closely.",
+                )
 
 
 def one_behind_the_other(snapshots: Sequence[SourceSnapshot]) -> SourceSnapshot:

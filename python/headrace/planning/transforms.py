@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from headrace.model import (
+    FIRST,
     MAIN,
     DataFlowTask,
     DataType,
@@ -121,7 +122,9 @@ def together_spec(
     if together is None:
         return {}
     ((kind, own),) = together.core_spec(run).items()
-    inputs = [core_rows(rows, transforms) for rows in together.inputs]
+    # Of sources beside a union it means nothing.
+    apart = together.union.apart if isinstance(together, UnionPlan) and together.inputs else ()
+    inputs = [core_rows(rows, transforms) for rows in (*together.inputs, *(FIRST for _ in apart))]
     return {kind: {**own, **({"inputs": inputs} if inputs else {})}}
 
 

@@ -6,32 +6,17 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from headrace.errors import SourceError
-from headrace.model import DataType, FlowRows, Transform, Union, UnitedColumn, columns_of
+from headrace.model import DataType, FileSource, FlowRows, Transform, Union, UnitedColumn, columns_of
 from headrace.planning.made_columns import made_notes
 from headrace.planning.run_facts import RunFacts, layout_of_run
 from headrace.planning.source_snapshot import SourceSnapshot
-from headrace.planning.together import as_declared, one_behind_the_other, source_number
+from headrace.planning.together import as_declared, one_behind_the_other, refuse_common_files, source_number
 
 
 def united(union: Union, snapshots: Sequence[SourceSnapshot]) -> SourceSnapshot:
     """The files of all sources as those of one. Raises SourceError for a file that two of them name."""
-    first: dict[str, str] = {}
-    for own in snapshots:
-        for path in own.paths:
-            other = first.setdefault(path, own.name)
-            if other != own.name:
-                what = "of one data flow" if union.are_apart else f"of the union `{union.name}`"
-                twice = "" if union.are_apart else ", whose rows would be loaded twice"
-                raise SourceError(
-                    f"two sources {what} have the same file{twice}",
-                    at={"file": path},
-                    found=f"it is a file of `{other}` and of `{own.name}`",
-                    expected="each file in one source",
-                    hint="Let several destinations read one source, or name the files of one of them more closely."
-                    if union.are_apart
-                    else "Name the files of one of them more closely.",
-                )
+    refuse_common_files(snapshots[: len(union.brought)], union.name)
+    refuse_common_files(snapshots)
     return replace(one_behind_the_other(snapshots), name=union.name or " and ".join(own.name for own in snapshots))
 
 
@@ -39,7 +24,7 @@ def united(union: Union, snapshots: Sequence[SourceSnapshot]) -> SourceSnapshot:
 class UnionPlan:
     """The union of a data flow. `layouts`: of its sources, as the core reads them; `first_files`: the number of the
     first file of each, of one without files that of the next one; `columns`: those of the rows; `types`: as which they
-    are read; `arriving`: for each source the names of the columns that its rows have when they come together.
+    are read; `arriving`: for each source that it brings together the names of the columns that its rows have then.
     """
 
     union: Union
@@ -55,9 +40,19 @@ class UnionPlan:
         return self.union.name
 
     @property
+    def sources(self) -> tuple[FileSource, ...]:
+        """All of the flow, in the order of their files."""
+        return self.union.sources
+
+    @property
     def source_names(self) -> tuple[str, ...]:
-        """The names of its sources, in the order of their files."""
+        """The names of all sources, in the order of their files."""
         return tuple(source.name for source in self.union.sources)
+
+    @property
+    def first_apart(self) -> int:
+        """How many sources come together, those in front of sources apart."""
+        return len(self.union.brought)
 
     @property
     def inputs(self) -> tuple[FlowRows, ...]:
@@ -69,19 +64,29 @@ class UnionPlan:
         """Those of the rows that come out."""
         return [column.name for column in self.columns]
 
+    @property
+    def has_apart(self) -> bool:
+        """Whether the flow has further sources, whose rows come together with no others."""
+        return bool(self.union.apart)
+
+    def without_apart(self) -> UnionPlan:
+        """The same of a flow without these."""
+        own, count = replace(self.union, apart=()), self.first_apart
+        return replace(self, union=own, layouts=self.layouts[:count], first_files=self.first_files[:count])
+
     def source_number(self, file: int) -> int:
         """The number of the source that a file is of, from 0."""
         return source_number(self.first_files, file)
 
     def core_spec(self, run: RunFacts | None) -> dict[str, Any]:
         """The members of a flow spec that say how rows come together; the layout of the first source is one itself."""
-        places = [self._places(number) for number in range(len(self.layouts))]
+        places = [self._places(number) for number in range(self.first_apart)]
         sources = [
             {
                 "name": source.name,
                 **({"layout": layout_of_run(layout, run)} if number else {}),
                 "first_file": self.first_files[number],
-                "places": places[number],
+                **({"places": places[number]} if number < len(places) else {"places": [], "apart": True}),
             }
             for number, (source, layout) in enumerate(zip(self.union.sources, self.layouts, strict=True))
         ]
@@ -99,7 +104,7 @@ class UnionPlan:
     def _may_be_null(self, column: int, places: Sequence[Sequence[int | None]]) -> bool:
         if self.union.has_fronts:
             return self.columns[column].may_be_null
-        for layout, own in zip(self.layouts, places, strict=True):
+        for layout, own in zip(self.layouts, places, strict=False):  # behind these are those of sources apart
             place = own[column]
             if place is None:
                 return True
@@ -110,7 +115,7 @@ class UnionPlan:
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready form."""
-        names = self.source_names
+        names = self.source_names[: self.first_apart]
         lacking = [
             f"{own.name} is NULL in the rows of {' and '.join(own.lacking)}" for own in self.columns if own.lacking
         ]
@@ -135,9 +140,7 @@ def apart(union: Union, layouts: Sequence[dict[str, Any]], source: SourceSnapsho
     """Of sources whose rows do not come together, or do not any more: it says which file is of which source, no more.
     It has no columns, and nobody behind it.
     """
-    of_files = Union(union.name, union.sources, ())
-    first_files = tuple(part.first_file for part in source.parts)
-    return UnionPlan(of_files, tuple(layouts), first_files, (), (), ((),) * len(union.sources))
+    return UnionPlan(union, tuple(layouts), tuple(part.first_file for part in source.parts), (), (), ())
 
 
 def plan_union(
@@ -153,7 +156,7 @@ def plan_union(
     columns = tuple(own for own in union.columns if own.from_ is None or own.name in types)
 
     def layout(number: int) -> dict[str, Any]:
-        if union.has_fronts:
+        if union.has_fronts or number >= len(union.brought):
             return as_declared(union.sources[number])
         own = [(name, column) for column in columns if (name := column.columns[number]) is not None]
         # Where rows lack it, a column that may not be NULL was refused.
@@ -177,14 +180,14 @@ def plan_union(
         tuple(part.first_file for part in source.parts),
         columns,
         tuple(types.get(own.name, own.type) for own in columns),
-        tuple(arriving(number) for number in range(len(layouts))),
+        tuple(arriving(number) for number in range(len(union.brought))),
     )
 
 
 def made_notes_of_union(union: Union, loaded: Collection[str], source: SourceSnapshot) -> list[str]:
     """Which columns are made, by source, and what that costs."""
     notes = []
-    for number, own in enumerate(union.sources):
+    for number, own in enumerate(union.brought):
         asked = {column.columns[number] for column in union.columns if column.name in loaded}
         known = {name for name in asked if name is not None}
         notes += [f"{own.name}: {note}" for note in made_notes(own.layout.made, known, source.part(number))]
@@ -192,8 +195,9 @@ def made_notes_of_union(union: Union, loaded: Collection[str], source: SourceSna
 
 
 def lacking_types(union: Union) -> list[list[DataType]]:
-    """For each source the types of the columns that its rows get as NULL."""
-    return [
+    """For each source the types of the columns that its rows get as NULL; none for sources apart."""
+    brought = [
         [column.type for column in union.columns if column.columns[number] is None]
-        for number in range(len(union.sources))
+        for number in range(len(union.brought))
     ]
+    return [*brought, *([] for _ in union.apart)]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from headrace import core
 from headrace.errors import SourceError
-from headrace.model import DataFlowTask, Destination, FileSource, GatheredSource
+from headrace.model import DataFlowTask, Destination, FileSource, GatheredSource, Join
 from headrace.planning import SkippedTask, SourceSnapshot
 from headrace.planning.gathered import as_read_by, gathered_snapshot
 from headrace.planning.joins import paired
@@ -22,10 +22,13 @@ from headrace.targets import capabilities_of
 
 @dataclass(frozen=True)
 class PreparedFlow:
-    """A data flow whose source has been looked at."""
+    """A data flow whose source has been looked at. `lacking`: the source without files for which what its rows would
+    come together with is passed over, while those of sources apart are loaded.
+    """
 
     task: DataFlowTask
     source: SourceSnapshot
+    lacking: FileSource | None = None
 
 
 def look_at(
@@ -50,26 +53,41 @@ def look_at(
     commit = _commit_of(task.destination)
     sources, found = task.file_sources, list[SourceSnapshot]()
     without: list[FileSource] = []
+    brought = () if task.together is None else task.together.brought
     for own in sources:
         # The rows of a pair are read by one stream.
-        snapshot = snapshot_files(own, streams, plan_slices, destination_files, commit, is_whole=task.join is not None)
+        is_whole = task.join is not None and own in brought
+        snapshot = snapshot_files(own, streams, plan_slices, destination_files, commit, is_whole=is_whole)
         if snapshot is None:
             without.append(own)
-            notes = [f"{no_files(own)}: it gives no rows"] if task.union is not None and not task.is_apart else []
+            notes = [f"{no_files(own)}: it gives no rows"] if task.union is not None and own in brought else []
             snapshot = SourceSnapshot(own.name, [], [], notes)
         slow = core.field_by_field(own.layout.to_core())
         found.append(replace(snapshot, notes=[*snapshot.notes, *format_notes(slow)]))
-    # Without one side an inner join has no rows; any other one lacks files, which is said below.
-    if len(without) == len(sources) or (without and task.join is not None and task.join.kind == "inner"):
+    lacking = _lacking(task, without)
+    if len(without) == len(sources) or (lacking is not None and not any(own.files for own in found[len(brought) :])):
         missing.append(without[0])
         return SkippedTask(task.id, task.destination.table, no_files(without[0]), missing_files=True)
-    if task.join is not None:
-        return PreparedFlow(task, paired(task.join, *found))
-    if task.union is not None:
-        snapshot = united(task.union, found)
-        check_streams(snapshot, streams, commits=commit is not None)
-        return PreparedFlow(task, snapshot)
-    return PreparedFlow(task, found[0])
+    if lacking is not None:
+        found[: len(brought)] = [SourceSnapshot(own.name, [], []) for own in brought]
+    if task.together is None:
+        return PreparedFlow(task, found[0])
+    if isinstance(task.together, Join):
+        snapshot = paired(task.together, *found)
+    else:
+        snapshot = united(task.together, found)
+    check_streams(snapshot, streams, commits=commit is not None)
+    return PreparedFlow(task, snapshot, lacking)
+
+
+def _lacking(task: DataFlowTask, without: Sequence[FileSource]) -> FileSource | None:
+    """The source of which there are no files, if nothing comes together for that. Without one side an inner join has no
+    rows; any other one lacks files, which is said elsewhere.
+    """
+    brought = () if task.together is None else task.together.brought
+    lacking = [own for own in without if own in brought]
+    is_inner = task.join is not None and task.join.kind == "inner"
+    return lacking[0] if lacking and (is_inner or len(lacking) == len(brought)) else None
 
 
 def way_of(task: DataFlowTask, known: PreparedFlow | SkippedTask) -> PreparedFlow | SkippedTask:
@@ -80,6 +98,8 @@ def way_of(task: DataFlowTask, known: PreparedFlow | SkippedTask) -> PreparedFlo
         own = no_files(task.source) if task.is_apart and isinstance(task.source, FileSource) else known.reason
         return replace(known, task=task.id, table=task.destination.table, reason=own)
     source = known.source
+    if known.lacking is not None and not task.is_apart:
+        return SkippedTask(task.id, task.destination.table, no_files(known.lacking), missing_files=True)
     if isinstance(task.source, FileSource) and task.front is not None and not source.files_of(task.front):
         return SkippedTask(task.id, task.destination.table, no_files(task.source), missing_files=True)
     return PreparedFlow(task, source if known.task is task else as_read_by(task.source, source.first))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -187,6 +187,13 @@ class TableResult:
         table = self.plan.reject_table
         return rejects if table is None or self.outcome.error is not None else {**rejects, "table": table.shown}
 
+    def _source(self) -> Document:
+        """Which of several sources of its flow it is of, whose rows meet those of no others."""
+        plan = self.plan
+        if plan.together is None or plan.front is None or not plan.is_apart:
+            return {}
+        return {"source": plan.together.source_names[plan.front]}
+
     def _rows_read_now(self) -> int:
         streams = self.outcome.result["streams"] if self.outcome.result else []
         return sum(int(stream["rows"]) for stream in streams)
@@ -202,6 +209,7 @@ class TableResult:
         return {
             "task": self.plan.task,
             **({"flow_of": self.plan.flow, "shared": (result or {}).get("shared")} if self.plan.flow else {}),
+            **self._source(),
             "table": self.plan.table,
             "connection": self.plan.connection,
             "target": self.plan.target,
@@ -329,7 +337,7 @@ class Summary:
             "status": self.status,
             "seconds": round(self.seconds, 6),
             "phases": {name: round(seconds, 6) for name, seconds in self.phases.items()},
-            "bytes_read": int(of_passes(tables, "bytes_read")),
+            "bytes_read": bytes_read(tables),
             **{name: sum(_of_flow(table, name) for table in sources_of(tables)) for name in _OF_SOURCES},
             "rows_loaded": sum(table["rows_loaded"] for table in tables),
             "rows_rejected": sum(_of_flow(table, "rows_rejected") for table in sources_of(tables)),
@@ -365,20 +373,40 @@ def _first_of_flows(items: Sequence[Item], flow_of: Callable[[Item], str]) -> li
     return first
 
 
-def of_passes(tables: Sequence[Mapping[str, Any]], name: str) -> float:
-    """The sum of what this attempt has read, or of its time, once for tables that were loaded in one pass; those that
-    were complete before have none.
+def seconds_of_passes(tables: Sequence[Mapping[str, Any]]) -> float:
+    """The time of this attempt, once for tables that were loaded in one pass; those that were complete before have
+    none.
     """
-    flows: dict[str, float] = {}
-    alone = 0.0
-    for table in tables:
-        # No table has all of what was read, where each has that of its own source.
-        flow, own = str(table.get("flow_of", "")), float({**table, **(table.get("shared") or {})}.get(name, 0))
-        if flow:
-            flows[flow] = max(flows.get(flow, 0.0), own)
-        else:
-            alone += own
-    return alone + sum(flows.values())
+    return sum(_most(tables, "seconds", lambda table, place: table.get("flow_of") or place).values())
+
+
+def bytes_read(tables: Sequence[Mapping[str, Any]]) -> int:
+    """What this attempt has read, once for tables that were loaded in one pass. No table has all of it where some have
+    that of their own source alone: it is told with the first one, unless that was complete before.
+    """
+
+    def flow(table: Mapping[str, Any], place: int) -> Hashable:
+        return table.get("flow_of") or place
+
+    of_sources: dict[Hashable, float] = {}
+    by_source = _most(tables, "bytes_read", lambda table, place: (flow(table, place), table.get("source")))
+    for (own, _), size in by_source.items():
+        of_sources[own] = of_sources.get(own, 0) + size
+    of_flows = _most(
+        [table.get("shared") or {} for table in tables], "bytes_read", lambda _, place: flow(tables[place], place)
+    )
+    return int(sum(max(size, of_flows[own]) for own, size in of_sources.items()))
+
+
+def _most(
+    tables: Sequence[Mapping[str, Any]], name: str, what: Callable[[Mapping[str, Any], int], Any]
+) -> dict[Any, float]:
+    """For each thing the most that a table has of it. `what`: which thing that is of a table, by its place."""
+    most: dict[Any, float] = {}
+    for place, table in enumerate(tables):
+        key = what(table, place)
+        most[key] = max(most.get(key, 0.0), float(table.get(name, 0)))
+    return most
 
 
 def _of_flow(table: Mapping[str, Any], name: str) -> int:

@@ -12,6 +12,10 @@ from tests.unit.model.packages import load, message
 from tests.unit.model.test_fronts import CHEAP, COLORS, HEAD, MORE, OPEN, TABLE
 
 KEPT = CHEAP.replace(", discard: [rest]", "")
+JOINED = "joined: {join: {left: orders, right: lines, on: {o_key: l_key}, right_columns: [price]}}"
+OTHERS = "met: {join: {left: more, right: lines, on: {l_key: l_key}, left_columns: [l_key], right_columns: [note]}}"
+EVERY = 'every: {union: {sources: [lines, orders], missing: "null"}}'
+GENERATED = "more: {generate: {tpch: region}, layout: lines}"
 ENDS = {"out": "open", "cheap": "cheap.cheap", "dear": "cheap.rest", "raw": "orders"}
 
 
@@ -35,13 +39,26 @@ CASES: dict[str, str] = {
     "read_by_nothing_that_arrives": apart(
         OPEN, 'lost: {input: lines, sql: "SELECT price FROM lines"}', ends={"out": "open"}
     ),
-    "beside_a_join": apart(
-        OPEN, KEPT, "joined: {join: {left: orders, right: lines, on: {o_key: l_key}, right_columns: [price]}}",
-        ends=ENDS | {"more": "more", "joined": "joined"}, more=MORE,
+    "not_read_beside_a_join": apart(JOINED, ends={"joined": "joined"}, more=MORE),
+    "generated_beside_a_union": apart(EVERY, ends={"every": "every", "more": "more"}, more=GENERATED),
+    "all_rows_beside_a_join": apart(
+        JOINED, 'sums: {input: more, sql: "SELECT DISTINCT l_key FROM more"}',
+        ends={"joined": "joined", "sums": "sums"}, more=MORE,
     ),
-    "beside_a_union": apart(
-        OPEN, KEPT, 'every: {union: {inputs: [lines, open], missing: "null"}}',
-        ends=ENDS | {"more": "more", "every": "every"}, more=MORE,
+    "all_rows_of_a_join": apart(
+        JOINED, 'sums: {input: joined, sql: "SELECT DISTINCT o_key FROM joined"}',
+        ends={"sums": "sums", "more": "more"}, more=MORE,
+    ),
+    "divided_beside_a_join": apart(
+        JOINED, ends={"joined": "joined", "more": "more"}, more=MORE,
+        extra="load: staged, partition: {range: {column: o_key, parts: 2}}",
+    ),
+    "rejects_beside_a_join": apart(JOINED, ends={"joined": "joined", "more": "more"}, more=MORE)
+    .replace("      sources:\n", "      rejects: {table: bad}\n      sources:\n")
+    .replace("files: lines.*", "files: lines.*, missing: skip"),
+    "meets_twice": apart(
+        JOINED, "all: {union: {inputs: [joined, more], missing: \"null\"}}",
+        ends={"joined": "joined", "all": "all"}, more=MORE,
     ),
     "circle": apart(
         'one: {input: two, sql: "FROM two"}', 'two: {input: one, sql: "FROM one"}',
@@ -93,3 +110,34 @@ def test_a_way_behind_a_table_is_described_later(tmp_path: Path) -> None:
     one, two = load(tmp_path, apart(TABLE, ends={"one": "orders", "two": "keyed"})).data_flows()
     assert one.describe is not None and two.describe is not None
     assert not two.lookups[0].is_described
+
+
+@pytest.mark.parametrize(
+    ("meets", "apart_source", "columns"),
+    [
+        (
+            "met: {join: {left: more, right: lines, on: {l_key: l_key}, left_columns: [l_key], right_columns: [note]}}",
+            "orders",
+            "o_key",
+        ),
+        ("met: {union: {sources: [lines, more]}}", "orders", "o_key"),
+        (JOINED.replace("joined:", "met:"), "more", "l_key"),
+    ],
+    ids=["first of a join", "first of a union", "last of a join"],
+)
+def test_beside_what_comes_together(tmp_path: Path, meets: str, apart_source: str, columns: str) -> None:
+    """Sources apart stand behind the others, wherever they are declared; ways are told without those that they lack."""
+    own = f'open: {{input: {apart_source}, sql: "SELECT {columns} FROM {apart_source}"}}'
+    bound = load(tmp_path, apart(own, meets, ends={"raw": "open", "met": "met", "lines": "lines"}, more=MORE))
+    flows = {own.destination.name: own for own in bound.data_flows()}
+    met, raw, lines = flows["met"], flows["raw"], flows["lines"]
+    assert met.together is not None and raw.together == met.together
+    assert [own.name for own in met.together.apart] == [apart_source]
+    assert [own.name for own in met.sources] == [*(own.name for own in met.together.brought), apart_source]
+    assert (met.front, raw.front, raw.is_apart, lines.is_apart) == (None, 2, True, False)
+    assert [list(own.source_numbers) for own in (met, raw)] == [[0, 1], [2]]
+    assert raw.transforms[0].front_of == 2
+    assert [own.name for own in met.alone.sources] == [own.name for own in met.together.brought]
+    told = {own["task"]: own for own in describe(bound)["data_flows"]}  # type: ignore[attr-defined]
+    assert told["load/raw"]["source"]["name"] == apart_source and not {"join", "union"} & told["load/raw"].keys()
+    assert f"'name': '{apart_source}'" not in str(told["load/met"])

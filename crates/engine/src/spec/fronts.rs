@@ -2,16 +2,39 @@
 //! the first ones of a flow, those of each source together, and each says of which source it is. What leaves a front may go to
 //! destinations, too, which get rows of that source alone.
 
+use headrace_transform::join::Side;
 use headrace_types::Layout;
 
 use super::ways::{FlowFields, RowFields, RowsOf};
 use super::{FlowSpec, SliceSpec, UnionSpec};
 
 impl FlowSpec {
-    /// How many sources come together in its join or union; none if it has neither.
+    /// How many sources it has, if it has a join or a union. Those that come together are the first ones.
     pub fn sources(&self) -> usize {
-        let of_union = self.union.as_ref().map_or(0, |union| union.sources.len());
-        if self.join.is_some() { 2 } else { of_union }
+        match (&self.join, &self.union) {
+            (Some(join), _) => Side::BOTH.len() + join.apart.len(),
+            (None, Some(union)) => union.sources.len(),
+            (None, None) => 0,
+        }
+    }
+
+    /// How many of them come together.
+    pub fn sources_together(&self) -> usize {
+        match (&self.join, &self.union) {
+            (Some(_), _) => Side::BOTH.len(),
+            (None, Some(union)) => union.sources_together(),
+            (None, None) => 0,
+        }
+    }
+
+    /// Whether a source stands apart: its rows meet no others, and only destinations in its own front get them.
+    pub fn is_apart(&self, source: usize) -> bool {
+        (self.sources_together()..self.sources()).contains(&source)
+    }
+
+    /// Whether there is such a source.
+    pub fn has_apart(&self) -> bool {
+        self.sources_together() < self.sources()
     }
 
     /// How many of its transforms stand in front of a join or a union: they are its first ones.
@@ -36,7 +59,7 @@ impl FlowSpec {
 
     /// Columns of the rows of each source, as its parser gives them, but for those that go past its front.
     pub(super) fn rows_of_sources(&self) -> Vec<RowFields> {
-        let rows = |source: usize| self.rows_of_source(source).without_last(self.beside()).0;
+        let rows = |source: usize| self.rows_of_source(source).without_last(self.beside(source)).0;
         (0..self.sources()).map(rows).collect()
     }
 
@@ -47,16 +70,16 @@ impl FlowSpec {
     /// Columns and dialect of the files of a source.
     pub fn layout_of_source(&self, source: usize) -> &Layout {
         match (&self.join, &self.union) {
-            (Some(join), _) if source > 0 => &join.right,
+            (Some(join), _) => join.layout(&self.layout, source),
             (None, Some(union)) => union.layout(&self.layout, source),
-            _ => &self.layout,
+            (None, None) => &self.layout,
         }
     }
 
     /// The number of the source that a file is of; 0 where there is one alone.
     pub fn source_of_file(&self, file: usize) -> usize {
         match (&self.join, &self.union) {
-            (Some(join), _) => join.side_of(file).index(),
+            (Some(join), _) => join.source_of(file),
             (None, Some(union)) => union.source_of(file),
             (None, None) => 0,
         }
@@ -80,15 +103,15 @@ impl FlowSpec {
             || self.union.as_deref().is_some_and(is_known)
     }
 
-    /// How many columns of each source go past its front.
-    fn beside(&self) -> usize {
-        self.join.as_ref().map_or(0, |join| join.beside)
+    /// How many columns of a source go past its front.
+    fn beside(&self, source: usize) -> usize {
+        self.join.as_ref().filter(|_| !self.is_apart(source)).map_or(0, |join| join.beside)
     }
 
     /// Columns of the rows of a source that meet those of others.
     pub fn rows_into(&self, known: &FlowFields, source: usize) -> RowFields {
         let own = known.of_source(self.input_of_source(source), Some(source));
-        own.and(&self.rows_of_source(source).without_last(self.beside()).1)
+        own.and(&self.rows_of_source(source).without_last(self.beside(source)).1)
     }
 
     /// Columns of the rows that come out of the join or the union, if it has one.
@@ -99,7 +122,8 @@ impl FlowSpec {
                 Ok(Some(RowFields::of_own(join.resolved(&sides)?.1)))
             }
             (None, Some(union)) => {
-                let sources: Vec<_> = (0..self.sources()).map(|source| self.rows_into(known, source)).collect();
+                let sources: Vec<_> =
+                    (0..self.sources_together()).map(|source| self.rows_into(known, source)).collect();
                 union.behind(&sources).map(Some)
             }
             (None, None) => Ok(None),
@@ -117,8 +141,13 @@ impl FlowSpec {
             return Err(format!("transform `{}` stands in front of a source that is not there", own.name));
         }
         let inputs = self.inputs_of_sources().map_or(0, Vec::len);
-        if inputs > 0 && inputs != sources {
-            return Err(format!("{inputs} inputs are not those of {sources} sources"));
+        let wanted = if self.join.is_some() { self.sources_together() } else { sources };
+        if inputs > 0 && inputs != wanted {
+            return Err(format!("{inputs} inputs are not those of {wanted} sources"));
+        }
+        if let Some(source) = (0..sources).find(|&own| self.is_apart(own) && self.input_of_source(own) != RowsOf::FIRST)
+        {
+            return Err(format!("source {source} stands apart, and has rows that meet others"));
         }
         for number in 0..self.destinations() {
             let Some(source) = self.source_of_destination(number) else { continue };

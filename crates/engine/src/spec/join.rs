@@ -19,6 +19,10 @@ pub struct JoinSpec {
     pub right: Layout,
     /// Index of the first right file.
     pub first_right_file: usize,
+    /// Sources whose rows never meet others, in the order of their files, which stand behind those of the pairs: only destinations in their
+    /// own fronts get them.
+    #[serde(default)]
+    pub apart: Vec<ApartSource>,
     /// Which rows go on.
     pub kind: JoinKind,
     /// Which rows of the left and of the right source meet; those of their parsers if that is not said.
@@ -32,6 +36,18 @@ pub struct JoinSpec {
     /// rows has them.
     #[serde(skip)]
     pub beside: usize,
+}
+
+/// A source beside a join.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ApartSource {
+    /// Name, for messages.
+    pub name: String,
+    /// Columns and dialect of its files.
+    pub layout: Layout,
+    /// Index of its first file; of a source without files that of the next one.
+    pub first_file: usize,
 }
 
 /// Which rows go on.
@@ -91,16 +107,25 @@ impl From<JoinSide> for join::Side {
 }
 
 impl JoinSpec {
-    /// The side that a file is of.
+    /// The number of the source that a file is of: 0 left, 1 right, then those apart.
+    pub fn source_of(&self, file: usize) -> usize {
+        match self.apart.partition_point(|own| own.first_file <= file) {
+            0 => self.side_of(file).index(),
+            behind => join::Side::Right.index() + behind,
+        }
+    }
+
+    /// The side that a file of a pair is of.
     pub fn side_of(&self, file: usize) -> join::Side {
         if file < self.first_right_file { join::Side::Left } else { join::Side::Right }
     }
 
-    /// The layout of a side; `left`: that of the flow.
-    pub fn layout<'a>(&'a self, left: &'a Layout, side: join::Side) -> &'a Layout {
-        match side {
-            join::Side::Left => left,
-            join::Side::Right => &self.right,
+    /// The layout of a source; `left`: that of the flow.
+    pub fn layout<'a>(&'a self, left: &'a Layout, source: usize) -> &'a Layout {
+        match source.checked_sub(join::Side::BOTH.len()) {
+            Some(apart) => self.apart.get(apart).map_or(left, |own| &own.layout),
+            None if source == 0 => left,
+            None => &self.right,
         }
     }
 
@@ -166,7 +191,8 @@ impl JoinSpec {
     /// What of the flow cannot be together with a join, if anything.
     pub(super) fn misfit(&self, flow: &FlowSpec) -> Option<String> {
         let FlowSpec { source, memory, streams, .. } = flow;
-        let files = source.files.len();
+        let all = source.files.len();
+        let files = self.apart.first().map_or(all, |own| own.first_file.min(all));
         let is_cut = |file: usize| source.slices.iter().filter(|slice| slice.file == file).count() > 1;
         let least_blocks = streams.saturating_mul(2);
         let is_torn = |pair: &[SliceSpec]| {
@@ -182,12 +208,14 @@ impl JoinSpec {
             let is_joined = flow.source_of_destination(number).is_none();
             is_joined && matches!(sink, SinkSpec::Arrow { position: Some(_), .. } | SinkSpec::Locate { .. })
         };
-        let text = if files != 2 * self.first_right_file {
+        let text = if !self.apart.is_sorted_by_key(|own| own.first_file) {
+            "the files of sources beside it do not follow one another".to_owned()
+        } else if files != self.first_right_file.saturating_mul(2) {
             let left = self.first_right_file;
             format!("{left} left files are not pairs with {} right ones", files.saturating_sub(left))
         } else if (0..files).any(is_cut) {
             "a file of a pair cannot be cut".to_owned()
-        } else if source.files.iter().any(|file| file.stream.is_some()) {
+        } else if source.files[..files].iter().any(|file| file.stream.is_some()) {
             "a pipe cannot be in a pair".to_owned()
         } else if source.generate.is_some() || !source.epochs.is_empty() {
             "generated rows and epochs cannot be in pairs".to_owned()

@@ -13,9 +13,9 @@ pub struct UnionSpec {
     pub name: String,
     /// Columns of the rows that go on, in their order.
     pub columns: Vec<RowColumn>,
-    /// The sources, in the order of their files; the layout of the first one is that of the flow.
+    /// The sources, in the order of their files, those apart behind the others; the layout of the first one is that of the flow.
     pub sources: Vec<UnionSource>,
-    /// Which rows of each source go on together; those of their parsers if that is not said.
+    /// Which rows of each source go on together; those of their parsers if that is not said. Of a source apart it means nothing.
     #[serde(default)]
     pub inputs: Vec<RowsOf>,
     /// On the way to one of several destinations: sources whose rows come as their layouts say, because others read them, too.
@@ -35,8 +35,11 @@ pub struct UnionSource {
     /// Index of its first file; of a source without files that of the next one.
     pub first_file: usize,
     /// For each column of the union which one of the rows of the source it is; none if they lack it. Without anything in front these are
-    /// the columns of the layout, made ones behind the others.
+    /// the columns of the layout, made ones behind the others. Nothing of a source apart.
     pub places: Vec<Option<usize>>,
+    /// Whether its rows never come together with others: only destinations in its own front get them. Such sources are the last ones.
+    #[serde(default)]
+    pub apart: bool,
 }
 
 /// Whether a column has room for all values of another one: of texts it may be the longer one.
@@ -54,6 +57,11 @@ impl UnionSpec {
         self.sources.partition_point(|own| own.first_file <= file).saturating_sub(1)
     }
 
+    /// How many sources come together.
+    pub fn sources_together(&self) -> usize {
+        self.sources.iter().take_while(|own| !own.apart).count()
+    }
+
     /// The layout of a source; `first`: that of the flow.
     pub fn layout<'a>(&'a self, first: &'a Layout, source: usize) -> &'a Layout {
         self.sources.get(source).and_then(|own| own.layout.as_ref()).unwrap_or(first)
@@ -69,6 +77,9 @@ impl UnionSpec {
         if first_files.first() != Some(&0) || !first_files.is_sorted() {
             return refuse("the files of its sources do not follow one another");
         }
+        if !self.sources.is_sorted_by_key(|own| own.apart) {
+            return refuse("a source apart stands before others");
+        }
         if RowSchema::of_query(self.columns.iter().cloned()).is_err() {
             return refuse("a column stands twice");
         }
@@ -77,14 +88,17 @@ impl UnionSpec {
             if own.layout.is_some() != (number > 0) {
                 return refuse("the first source has the layout of the flow, and every other one its own");
             }
-            if own.places.len() != self.columns.len() {
+            if own.apart && !own.places.is_empty() {
+                return refuse(&format!("source `{name}` stands apart, and has places for columns"));
+            }
+            if !own.apart && own.places.len() != self.columns.len() {
                 return refuse(&format!("source `{name}` has not a place for each column"));
             }
         }
         None
     }
 
-    /// The rows that go on, each column its own field. `sources`: the rows of each source that go on together.
+    /// The rows that go on, each column its own field. `sources`: the rows of each source that comes together with others.
     ///
     /// # Errors
     /// A sentence about a column that is not what a source has for it.

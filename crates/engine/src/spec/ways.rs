@@ -254,9 +254,11 @@ impl FlowSpec {
             None => Some(&self.source.left_out),
             Some(other) => self.others.get(other).map(|other| &other.left_out),
         };
-        let is_of = |source: usize| self.source_of_slice(slice) == Some(source);
-        left_out.is_some_and(|left_out| !left_out.contains(&slice))
-            && self.source_of_destination(number).is_none_or(is_of)
+        let is_of_its_source = match self.source_of_destination(number) {
+            Some(source) => self.source_of_slice(slice) == Some(source),
+            None => !self.has_apart() || !self.source_of_slice(slice).is_some_and(|source| self.is_apart(source)),
+        };
+        left_out.is_some_and(|left_out| !left_out.contains(&slice)) && is_of_its_source
     }
 
     /// The destinations that get rows of a slice.

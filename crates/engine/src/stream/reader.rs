@@ -85,7 +85,7 @@ pub struct Reader<'a> {
     fields: Option<Vec<Option<usize>>>,
     /// Columns of the layout that batches have.
     wanted: Vec<usize>,
-    /// Of a source of a union: what its rows pass before they are rows of the union, or come to destinations of their own.
+    /// Of a source of a union, or apart: what its rows pass before they are rows of the union, or come to destinations of their own.
     front: Option<&'a Transforms>,
     /// Of a source of a union: makes rows of the union of them.
     unified: Option<Unified>,
@@ -212,20 +212,23 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// For the files of each source of a flow that does not join, in the order of the sources.
+    /// For the files of each source of a flow, in the order of the sources. Rows of those that join, a pair reads.
     ///
     /// # Errors
     /// Those of a layout that cannot be read.
     pub fn of_sources(shared: &'a Arc<Shared>, meter: &'a StreamMeter) -> Result<Vec<Self>, CoreError> {
         let (spec, wanted) = (&shared.spec, shared.destinations.wanted_columns());
-        let Some(union) = &spec.union else { return Ok(vec![Reader::new(shared, meter, &spec.layout, wanted)?]) };
+        if spec.sources() == 0 {
+            return Ok(vec![Reader::new(shared, meter, &spec.layout, wanted)?]);
+        }
         let reader = |source: usize| {
-            let layout = union.layout(&spec.layout, source);
-            let unified = Unified::new(spec, union, source, wanted.as_deref())?;
-            let reader = Reader::new(shared, meter, layout, Some(unified.wanted().to_vec()))?;
-            Ok(Reader { front: shared.transforms.front(source), unified: Some(unified), ..reader })
+            let union = spec.union.as_ref().filter(|_| !spec.is_apart(source));
+            let unified = union.map(|union| Unified::new(spec, union, source, wanted.as_deref())).transpose()?;
+            let wanted = unified.as_ref().map(|unified| unified.wanted().to_vec());
+            let reader = Reader::new(shared, meter, spec.layout_of_source(source), wanted)?;
+            Ok(Reader { front: shared.transforms.front(source), unified, ..reader })
         };
-        (0..union.sources.len()).map(reader).collect()
+        (0..spec.sources()).map(reader).collect()
     }
 
     /// Opens a slice, and stands before its first row.
@@ -349,6 +352,7 @@ impl<'a> Reader<'a> {
         let out = rows_of(&placed);
         let remaining = match &self.unified {
             Some(unified) => in_front.behind(remaining, |refusal| unified.refusal(refusal)),
+            None if self.front.is_some() => in_front, // of a source apart, of which nothing goes on
             None => remaining,
         };
         let lacking = |by: &[Refuser]| self.shared.lacking(by, progress.slice.number);

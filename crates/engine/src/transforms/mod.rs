@@ -37,7 +37,7 @@ pub struct Transforms {
     inputs: Vec<Vec<RowsOf>>,
     /// One for each destination, also for those whose rows are elsewhere.
     ends: Vec<End>,
-    /// In front of a join or a union: where rows leave for it.
+    /// In front of a join or a union: where rows leave for it; none of a source apart.
     meeting: Option<End>,
     windows: Arc<Windows>,
     /// In front of each source of a join or a union what its rows pass before they meet others, or come to destinations of their own, if
@@ -239,12 +239,14 @@ impl Transforms {
         };
         let front = |source: usize| {
             let (rows, own) = (spec.input_of_source(source), ends_of(Some(source)));
-            let is_nothing = rows == RowsOf::FIRST && own.iter().all(|end| end.rows.is_none());
+            let is_apart = spec.is_apart(source);
+            // Of a source apart it says that nothing goes on.
+            let is_nothing = !is_apart && rows == RowsOf::FIRST && own.iter().all(|end| end.rows.is_none());
             let front = || Transforms {
                 stages: stages.clone(),
                 inputs: part(Some(source)),
                 ends: own,
-                meeting: Some(end(rows)),
+                meeting: (!is_apart).then(|| end(rows)),
                 windows: windows.clone(),
                 fronts: Vec::new(),
             };

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod apart;
 mod back_pressure;
 mod beside;
 mod changing_files;

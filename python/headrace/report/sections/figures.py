@@ -56,6 +56,7 @@ class FlowAccount:
     # Of one of several destinations their data flow; with the first one what all of them have rejected and filtered,
     # and what a replay has read for all of them.
     flow: str = ""
+    source: str = ""
     shared: Mapping[str, int] = field(default_factory=dict)
 
     def difference(self) -> int | None:
@@ -121,6 +122,7 @@ def _of_document(data: Document, status: str) -> FlowAccount:
         lost_between_queries=_lost_between(documents(data, "gathered", "queries")),
         is_unknown=any(name in data and not document(data, name) for name in ("join", "gathered")),
         flow=text(data, "flow_of") or "",
+        source=text(data, "source") or "",
         shared=_shared(data),
     )
 
@@ -135,14 +137,19 @@ def sources(flows: Sequence[FlowAccount]) -> list[FlowAccount]:
     filtered for all of them. Those that were complete before have read nothing now, and taken no time.
     """
     told: dict[object, FlowAccount] = {}
+    read_of: dict[tuple[object, str], int] = {}
     for place, flow in enumerate(flows):
         first = told.setdefault(flow.flow or place, flow)
         if first is flow:
             told_once: dict[str, Any] = {**flow.shared}
             first = replace(flow, **told_once)
         read = first if first.bytes or not flow.bytes else flow
-        told[flow.flow or place] = replace(first, bytes=read.bytes, seconds=read.seconds)
-    return list(told.values())
+        told[flow.flow or place] = replace(first, seconds=read.seconds)
+        own = (flow.flow or place, flow.source)
+        read_of[own] = max(read_of.get(own, 0), flow.bytes or 0)
+    # Of sources apart each has been read. The first table tells what all have read, unless it was complete before.
+    bytes_of = {place: sum(size for key, size in read_of.items() if key[0] == place) for place in told}
+    return [replace(own, bytes=max(bytes_of[place], own.bytes or 0) or own.bytes) for place, own in told.items()]
 
 
 def _out_of_query(data: Document) -> int | None:

@@ -33,8 +33,9 @@ def section(run: RunFiles) -> Section | None:
     rejected = rows = 0
     for item in documents(run.summary, "tables"):
         rejected += whole(item, "rejects", "count") or 0
-        # Several destinations that were filled in one pass have read the same rows.
-        rows += 0 if (flow := text(item, "flow_of")) and flow in flows else whole(item, "rows_read") or 0
+        # What several destinations that were filled in one pass have read, is told with the first of them.
+        read = whole(item, "shared", "rows_read") or whole(item, "rows_read") or 0
+        rows += 0 if (flow := text(item, "flow_of")) and flow in flows else read
         flows.add(flow or "")
         name = text(item, "table") or text(item, "task") or ""
         kinds += [(name, kind) for kind in documents(item, "rejects", "by_column")]
