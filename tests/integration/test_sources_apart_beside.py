@@ -41,6 +41,7 @@ def sales(request: pytest.FixtureRequest) -> Project:
 
 @KINDS
 @pytest.mark.parametrize("bare", [True, False], ids=["bare", "fronts"])
+@pytest.mark.in_turn("bare")
 def test_each_table_gets_its_rows(sales: Project, kind: Kind, bare: bool) -> None:
     write_files(sales, kind, bare=bare)
     rows, accounts = wanted(sales, kind, bare=bare), []
@@ -113,6 +114,7 @@ def test_what_is_left_is_loaded_once_more(warehouse: PostgresProject, kind: Kind
 
 
 @KINDS
+@pytest.mark.in_turn("kind")
 def test_killed_before_the_switch(warehouse: PostgresProject, kind: Kind) -> None:
     write_files(warehouse, kind)
     rows = wanted(warehouse, kind)
@@ -123,6 +125,7 @@ def test_killed_before_the_switch(warehouse: PostgresProject, kind: Kind) -> Non
 
 
 @KINDS
+@pytest.mark.in_turn("kind")
 def test_a_row_that_breaks_a_constraint_is_named(sales: Project, kind: Kind) -> None:
     """Of the source apart, by its own file and row."""
     write_files(sales, kind, text="".join(line for line in PACKAGE.splitlines(True) if ", from: " not in line))
@@ -136,6 +139,7 @@ def test_a_row_that_breaks_a_constraint_is_named(sales: Project, kind: Kind) -> 
 
 
 @KINDS
+@pytest.mark.in_turn("kind")
 def test_each_table_is_verified_with_its_sources(sales: Project, kind: Kind) -> None:
     write_files(sales, kind)
     sales.run().succeeded()
