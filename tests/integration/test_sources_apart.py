@@ -98,6 +98,7 @@ def test_killed_before_the_switch(warehouse: PostgresProject) -> None:
     assert warehouse.leftovers() == []
 
 
+@pytest.mark.faults
 @pytest.mark.parametrize(
     "archive", [{"orders", "open"}, {"big", "small"}, {"orders", "small"}], ids=["orders", "customers", "both"]
 )

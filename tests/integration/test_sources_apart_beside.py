@@ -94,6 +94,7 @@ def test_a_row_is_rejected_where_it_is_missing(sales: Project, kind: Kind) -> No
     }
 
 
+@pytest.mark.faults
 @KINDS
 @pytest.mark.parametrize(
     "archive",
