@@ -44,11 +44,11 @@ demo: build ## build, generate 108 MB of TPC-H text, load it into demo/tpch.duck
 # --- checks ----------------------------------------------------------------------------------------------------------
 
 .PHONY: test
-test: .venv-ci/.requirements ## every check: format, lints, types, layers, all tests but those of faults (about 20 minutes on 2 cores)
+test: .venv-ci/.requirements ## every check: format, lints, types, layers, all tests but those of faults (about 19 minutes on 2 cores once it is compiled)
 	@$(call IN_VENV,.venv-ci) .ci/steps all
 
 .PHONY: test-faults
-test-faults: .venv-ci/.requirements ## tests of kills, cuts, dead servers and full disks at many moments (about 8 minutes)
+test-faults: .venv-ci/.requirements ## tests of kills, cuts, dead servers and full disks at many moments (about 6 minutes)
 	@$(call IN_VENV,.venv-ci) .ci/steps faults
 
 .PHONY: test-every-case
