@@ -9,6 +9,7 @@ from typing import Any
 
 from tests.integration.driver import Ended, Project
 from tests.integration.join_scenes import rows_of
+from tests.integration.tables import as_text
 
 ORDERS, CUSTOMERS = 6_000, 2_500
 PACKAGE = """
@@ -109,28 +110,10 @@ def write_files(project: Project) -> None:
     project.file("names.csv", "".join(f"S{number},status {number}\n" for number in range(6)))
 
 
-def as_text(rows: list[tuple[Any, ...]]) -> list[tuple[str | None, ...]]:
-    """In one order, whatever has read them."""
-    return sorted((tuple(None if own is None else str(own) for own in row) for row in rows), key=repr)
-
-
 def wanted(project: Project) -> dict[str, list[tuple[str | None, ...]]]:
     """The rows of each table, by plain SQL."""
     views = VIEWS.format(inbox=project.inbox, plain=PLAIN)
     return {name: as_text(rows_of(f"{views} {query}")) for name, query in WANTED.items()}
-
-
-def loaded(project: Project, archived: frozenset[str] | set[str] = frozenset()) -> dict[str, Any]:
-    """What stands in the tables; `archived`: those in another file."""
-    archive = project.folder / "archive.duckdb"
-    return {
-        name: as_text(
-            Project.query(project, f"FROM {name}", archive)
-            if name in archived
-            else project.query(f"SELECT * FROM {name}")
-        )
-        for name in WANTED
-    }
 
 
 def archived(names: set[str], where: str = "archive") -> str:

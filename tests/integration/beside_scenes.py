@@ -7,9 +7,10 @@ from __future__ import annotations
 from typing import Any, Final, Literal
 
 from tests.integration import apart_scenes
-from tests.integration.apart_scenes import ORDERS, as_text, order
+from tests.integration.apart_scenes import ORDERS, order
 from tests.integration.driver import Ended, Project
 from tests.integration.join_scenes import rows_of
+from tests.integration.tables import as_text
 
 Kind = Literal["join", "union"]
 LINES, LATER = 4_000, 1_000
@@ -80,19 +81,6 @@ def wanted(project: Project, kind: Kind, *, bare: bool = False) -> dict[str, Any
     else:
         views = views[: views.rindex("\nlines")] + views[views.rindex("\nlater") :]
     return {name: as_text(rows_of(f"{views} {query}")) for name, query in (queries | {"facts": _FACTS[kind]}).items()}
-
-
-def loaded(project: Project, names: Any, archived: tuple[str, ...] = ()) -> dict[str, Any]:
-    """What stands in the tables."""
-    archive = project.folder / "archive.duckdb"
-    return {
-        name: as_text(
-            Project.query(project, f"FROM {name}", archive)
-            if name in archived
-            else project.query(f"SELECT * FROM {name}")
-        )
-        for name in names
-    }
 
 
 def balanced(ended: Ended, kind: Kind, rejects: int = 0) -> dict[str, Any]:

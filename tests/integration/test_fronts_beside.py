@@ -14,7 +14,8 @@ from tests.integration.connections_scenes import stopped
 from tests.integration.driver import Project
 from tests.integration.join_scenes import rows_of
 from tests.integration.postgres import PostgresProject
-from tests.integration.test_several_joined import as_text, killed_before_the_switch, package, write
+from tests.integration.tables import as_text, tables_of
+from tests.integration.test_several_joined import killed_before_the_switch, package, write
 from tests.integration.test_several_joined_connections import ARCHIVE
 
 TRANSFORMS = """\
@@ -81,18 +82,6 @@ def wanted(project: Project) -> dict[str, list[tuple[str | None, ...]]]:
     return found
 
 
-def loaded(project: Project, archived: frozenset[str] | set[str] = frozenset()) -> dict[str, Any]:
-    archive = project.folder / "archive.duckdb"
-    return {
-        name: as_text(
-            Project.query(project, f"FROM {name}", archive)
-            if name in archived
-            else project.query(f"SELECT * FROM {name}")
-        )
-        for name in WANTED
-    }
-
-
 def balanced(summary: dict[str, Any]) -> dict[str, Any]:
     """Rows of a source alone are loaded, filtered or rejected; those of the join as ever."""
     tables = {table["table"]: table for table in summary["tables"]}
@@ -131,7 +120,7 @@ def test_each_destination_gets_its_rows(sales: Project) -> None:
     for streams in (1, 16):
         ended = sales.run(streams=streams)
         ended.succeeded()
-        assert loaded(sales) == rows, streams
+        assert tables_of(sales, WANTED) == rows, streams
         tables = balanced(ended.summary)
         counts = ("lines", "rows_skipped", "rows_read", "rows_filtered", "rows_rejected", "rows_loaded", "join")
         accounts.append({name: [table.get(own) for own in counts] for name, table in tables.items()})
@@ -150,7 +139,7 @@ def test_rows_are_rejected_where_they_are_missing(sales: Project) -> None:
     rows = wanted(sales)
     ended = sales.run("--streams", "4", limit=9)
     ended.succeeded()
-    assert loaded(sales) == rows
+    assert tables_of(sales, WANTED) == rows
     tables = balanced(ended.summary)
     assert {name: table["rows_rejected"] for name, table in tables.items()} == {
         "facts": 1, "strays": 2, "closed": 0, "raw": 1,
@@ -175,7 +164,7 @@ def test_rejects_of_all_ways_stand_in_one_table(sales: Project) -> None:
     place.write_text(text + BAD)
     rows = wanted(sales)
     sales.run("--streams", "4", limit=9).succeeded()
-    assert loaded(sales) == rows
+    assert tables_of(sales, WANTED) == rows
     count = text.count("\n")
     stored = sales.query('SELECT "row", "value" FROM bad ORDER BY "row"')
     assert [(int(row), value) for row, value in stored] == [(count + 1, "x"), (count + 2, "1199996,125002,900")]
@@ -194,7 +183,7 @@ def test_a_lookup_of_a_table_in_front_leads_to_tables_of_its_own(sales: Project)
     for streams in (1, 16):
         ended = sales.run(streams=streams)
         ended.succeeded()
-        assert loaded(sales) == rows, streams
+        assert tables_of(sales, WANTED) == rows, streams
         balanced(ended.summary)
 
 
@@ -209,7 +198,7 @@ def test_what_is_left_is_loaded_once_more(warehouse: PostgresProject, archived: 
     assert killed.exit_code not in (0, 1), killed.stderr
     ended = warehouse.resume()
     ended.succeeded()
-    assert loaded(warehouse, archived) == rows
+    assert tables_of(warehouse, WANTED, archived) == rows
     balanced(ended.summary)
     assert warehouse.leftovers() == []
 
@@ -220,7 +209,7 @@ def test_slices_that_were_committed_are_not_read_for_their_tables(warehouse: Pos
     killed_before_the_switch(warehouse, "--streams", "2")
     ended = warehouse.resume()
     ended.succeeded()
-    assert loaded(warehouse) == rows
+    assert tables_of(warehouse, WANTED) == rows
     balanced(ended.summary)
 
 

@@ -27,6 +27,7 @@ from tests.integration.front_scenes import (
 )
 from tests.integration.join_scenes import LATE, write_pairs_of_falling_size
 from tests.integration.postgres import PostgresProject
+from tests.integration.tables import as_text
 from tests.integration.union_scenes import ROWS, sources
 
 DESTINATION = 'table: sales, target: "${target}"}'
@@ -47,11 +48,6 @@ def sales(warehouse: PostgresProject) -> PostgresProject:
     write_join_files(warehouse)
     warehouse.package(join_package("full"))
     return warehouse
-
-
-def as_text(found: list[tuple[Any, ...]]) -> list[tuple[str | None, ...]]:
-    texts = [tuple(None if value is None else str(value) for value in row) for row in found]
-    return sorted(texts, key=repr)
 
 
 def united(orders: PostgresProject) -> list[tuple[str | None, ...]]:

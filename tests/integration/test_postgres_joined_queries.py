@@ -20,6 +20,7 @@ from tests.integration.join_scenes import (
     write_pairs_of_falling_size,
 )
 from tests.integration.postgres import PostgresProject
+from tests.integration.tables import as_text
 from tests.snapshots import assert_snapshot
 
 DESTINATION = 'table: sales, target: "${target}"}'
@@ -83,10 +84,6 @@ def steps(sales: PostgresProject, kind: str) -> str:
         f"failed AS (FROM clerked WHERE {failed}), "
         f"shared AS (SELECT * FROM ({SHARED.replace('FROM clerked', 'FROM (FROM clerked EXCEPT ALL FROM failed)')})) "
     )
-
-
-def as_text(rows: list[tuple[Any, ...]]) -> list[tuple[str | None, ...]]:
-    return sorted((tuple(None if value is None else str(value) for value in row) for row in rows), key=repr)
 
 
 def wanted(sales: PostgresProject, kind: str) -> list[tuple[str | None, ...]]:

@@ -23,6 +23,7 @@ from tests.integration.join_scenes import (
     write_pairs_of_falling_size,
 )
 from tests.integration.postgres import PostgresProject
+from tests.integration.tables import as_text
 from tests.snapshots import assert_snapshot
 
 DESTINATION = 'table: sales, target: "${target}"}'
@@ -56,11 +57,6 @@ def sales(warehouse: PostgresProject) -> PostgresProject:
 def loading(sales: PostgresProject, kind: str, destination: str, package: str = PACKAGE) -> None:
     assert DESTINATION in package
     sales.package(of_type(kind, package.replace(DESTINATION, destination)))
-
-
-def as_text(rows: list[tuple[Any, ...]]) -> list[tuple[str | None, ...]]:
-    texts = [tuple(None if value is None else str(value) for value in row) for row in rows]
-    return sorted(texts, key=repr)
 
 
 def wanted(sales: PostgresProject, kind: str) -> list[tuple[str | None, ...]]:

@@ -8,11 +8,11 @@ import os
 import random
 import signal
 import time
-from typing import Any
 
 import pytest
 
 from tests.integration.postgres import PostgresProject
+from tests.integration.tables import as_text
 from tests.integration.union_scenes import ROWS, package, sources, spoil, united, write_files
 
 COLUMNS = "id, amount, day, note, channel"
@@ -25,11 +25,6 @@ LATER = "later: {input: united, connection: warehouse, table: later, target: rep
 def orders(warehouse: PostgresProject) -> PostgresProject:
     write_files(warehouse)
     return warehouse
-
-
-def as_text(rows: list[tuple[Any, ...]]) -> list[tuple[str | None, ...]]:
-    texts = [tuple(None if value is None else str(value) for value in row) for row in rows]
-    return sorted(texts, key=repr)
 
 
 def loaded(orders: PostgresProject, table: str = "orders") -> list[tuple[str | None, ...]]:

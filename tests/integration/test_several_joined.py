@@ -23,6 +23,7 @@ from tests.integration.join_scenes import (
     write_pairs_of_falling_size,
 )
 from tests.integration.postgres import PostgresProject
+from tests.integration.tables import as_text
 from tests.integration.test_postgres_several_destinations import KILLED as KILLED_BEFORE_THE_SWITCH
 from tests.snapshots import assert_snapshot
 
@@ -79,10 +80,6 @@ def package(
         for name, rows in destinations.items()
     ]
     return head + transforms + "".join(lines)
-
-
-def as_text(rows: list[tuple[Any, ...]]) -> list[tuple[str | None, ...]]:
-    return sorted((tuple(None if value is None else str(value) for value in row) for row in rows), key=repr)
 
 
 def wanted(project: Project, query: str, kind: str = "left") -> list[tuple[str | None, ...]]:

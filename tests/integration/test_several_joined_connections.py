@@ -10,10 +10,10 @@ import pytest
 from tests.integration.connections_scenes import stopped
 from tests.integration.driver import Project
 from tests.integration.postgres import PostgresProject
+from tests.integration.tables import as_text
 from tests.integration.test_several_joined import (
     WANTED,
     all_wanted,
-    as_text,
     balanced,
     forget,
     killed_before_the_switch,

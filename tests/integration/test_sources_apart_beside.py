@@ -19,7 +19,6 @@ from tests.integration.beside_scenes import (
     OF_CUSTOMERS,
     Kind,
     balanced,
-    loaded,
     package,
     wanted,
     write_files,
@@ -28,6 +27,7 @@ from tests.integration.connections_scenes import stopped
 from tests.integration.driver import Ended, Project
 from tests.integration.postgres import PostgresProject
 from tests.integration.replays import command
+from tests.integration.tables import tables_of
 from tests.integration.test_several_joined import killed_before_the_switch
 
 KINDS = pytest.mark.parametrize("kind", ["join", "union"])
@@ -49,7 +49,7 @@ def test_each_table_gets_its_rows(sales: Project, kind: Kind, bare: bool) -> Non
     for streams in (1, 16):
         ended = sales.run(streams=streams)
         tables = balanced(ended, kind)
-        assert loaded(sales, rows) == rows, streams
+        assert tables_of(sales, rows) == rows, streams
         counts = ("lines", "rows_skipped", "rows_read", "rows_filtered", "rows_loaded", "values_ignored", "ignored")
         accounts.append({name: [table[own] for own in counts] for name, table in tables.items()})
         others = LINES + 500 if kind == "join" else LATER
@@ -80,7 +80,7 @@ def test_a_row_is_rejected_where_it_is_missing(sales: Project, kind: Kind) -> No
     assert sales.tables() == []
     ended = sales.run(limit=3)
     tables = balanced(ended, kind, rejects=3)
-    assert loaded(sales, rows) == rows
+    assert tables_of(sales, rows) == rows
     counts = {"open": 2, "strays": 1, "orders": 1, "big": 1, "small": 1, "facts": 1}
     assert {name: table["rows_rejected"] for name, table in tables.items()} == counts
     found = {
@@ -111,7 +111,7 @@ def test_what_is_left_is_loaded_once_more(warehouse: PostgresProject, kind: Kind
     killed = warehouse.command([sys.executable, "-c", stopped("before", 1), *warehouse.arguments()[3:]])
     assert killed.exit_code not in (0, 1), killed.stderr
     balanced(warehouse.resume(), kind)
-    assert loaded(warehouse, rows, archive) == rows
+    assert tables_of(warehouse, rows, archive) == rows
 
 
 @KINDS
@@ -121,7 +121,7 @@ def test_killed_before_the_switch(warehouse: PostgresProject, kind: Kind) -> Non
     rows = wanted(warehouse, kind)
     killed_before_the_switch(warehouse, "--streams", "2")
     balanced(warehouse.resume(), kind)
-    assert loaded(warehouse, rows) == rows
+    assert tables_of(warehouse, rows) == rows
     assert warehouse.leftovers() == []
 
 
@@ -162,7 +162,7 @@ def test_a_source_without_files_leaves_its_tables_alone(project: Project, kind: 
         text = re.sub(rf'(files: \[?"{re.escape(name)}".*?layout: \w+)', r"\1, missing: skip", text)
     project.package(text)
     project.run().succeeded()
-    before = loaded(project, wanted(project, kind))
+    before = tables_of(project, wanted(project, kind))
     files = {"customers": "[cm]*", "orders": "orders.*", "other": "l[ia]*"}
     for path in project.inbox.glob(files[lacking]):
         path.unlink()
@@ -173,7 +173,7 @@ def test_a_source_without_files_leaves_its_tables_alone(project: Project, kind: 
         if kind == "union" and lacking == "orders":
             stay = {"orders", "open", "strays"}
     assert {own["table"] for own in ended.succeeded().get("skipped", ())} == stay
-    found = loaded(project, before)
+    found = tables_of(project, before)
     others = LATER if lacking == "orders" else ORDERS
     if kind == "union" and lacking != "customers":
         assert len(found.pop("facts")) == others
@@ -224,7 +224,7 @@ def test_repaired_rows_go_to_the_tables_of_their_source(sales: Project) -> None:
     tables = {"open": (2, 1), "strays": (1, 0), "big": (1, 1), "small": (1, 0), "orders": (1, 1), "facts": (1, 1)}
     assert found == tables
     assert ended.summary["replay"]["open"] == 0
-    assert ("9", "nobody", "1001", "834", "customers.2") in loaded(sales, ["big"])["big"]
+    assert ("9", "nobody", "1001", "834", "customers.2") in tables_of(sales, ["big"])["big"]
 
 
 def test_rejects_beside_a_join_are_not_replayed(project: Project) -> None:

@@ -14,10 +14,10 @@ from tests.integration.apart_scenes import (
     OF_ORDERS,
     ORDERS,
     PACKAGE,
+    WANTED,
     archived,
     balanced,
     customer,
-    loaded,
     order,
     wanted,
     write_files,
@@ -26,6 +26,7 @@ from tests.integration.connections_scenes import stopped
 from tests.integration.driver import Ended, Project
 from tests.integration.postgres import PostgresProject
 from tests.integration.replays import command
+from tests.integration.tables import tables_of
 
 BAD_ORDERS = "90001,S1,x,2024-01-01\n90002,S1,99999.00,2024-01-01\n"
 BAD_CUSTOMER = "y|nobody|1\n"
@@ -62,7 +63,7 @@ def test_repaired_rows_go_to_the_tables_of_their_source(sales: Project) -> None:
     found = {own["table"]: (own["numbers"], own["loaded"]) for own in ended.succeeded()["replay"]["tables"]}
     assert found == {"open": (2, 1), "strays": (1, 0), "big": (1, 1), "small": (1, 0), "orders": (1, 1)}
     assert ended.summary["replay"]["open"] == 0
-    assert ("9", "nobody", "1001", "834", "customers.2") in loaded(sales)["big"]
+    assert ("9", "nobody", "1001", "834", "customers.2") in tables_of(sales, WANTED)["big"]
     assert sales.query("SELECT count(*) FROM orders") in ([(ORDERS + 2,)], [(str(ORDERS + 2),)])
 
 
@@ -78,7 +79,7 @@ def test_tables_that_are_not_stored(project: Project, names: set[str]) -> None:
 def test_a_source_without_files_leaves_its_tables_alone(sales: Project) -> None:
     """Whichever source it is; with none at all nothing is touched."""
     sales.run().succeeded()
-    before = loaded(sales)
+    before = tables_of(sales, WANTED)
     sales.package(source(PACKAGE, "missing: skip"))
     (sales.inbox / "orders.1").unlink()
     path = sales.inbox / "customers.1"
@@ -86,7 +87,7 @@ def test_a_source_without_files_leaves_its_tables_alone(sales: Project) -> None:
     ended = sales.run()
     assert {own["table"] for own in ended.succeeded()["tables"]} == {"big", "small"}
     assert {own["table"] for own in ended.summary["skipped"]} == {*OF_ORDERS}
-    found = loaded(sales)
+    found = tables_of(sales, WANTED)
     assert all(found[name] == before[name] for name in OF_ORDERS)
     assert len(found["big"]) + len(found["small"]) == len(before["big"]) + len(before["small"]) + 1
     assert ended.summary["rows_read"] == len(found["big"]) + len(found["small"])
@@ -100,7 +101,7 @@ def test_what_is_left_without_one_source(warehouse: PostgresProject, archive: se
     write_files(warehouse)
     warehouse.package(source(archived(archive), "missing: skip"))
     warehouse.run().succeeded()
-    before = loaded(warehouse, archive)
+    before = tables_of(warehouse, WANTED, archive)
     (warehouse.inbox / "orders.1").unlink()
     path = warehouse.inbox / "customers.1"
     path.write_text(path.read_text() + customer(3001))
@@ -109,7 +110,7 @@ def test_what_is_left_without_one_source(warehouse: PostgresProject, archive: se
     ended = warehouse.resume()
     assert {own["table"] for own in ended.succeeded()["tables"]} == {"big", "small"}
     assert {own["table"] for own in ended.summary["skipped"]} <= {*OF_ORDERS}
-    found = loaded(warehouse, archive)
+    found = tables_of(warehouse, WANTED, archive)
     assert all(found[name] == before[name] for name in OF_ORDERS)
     assert len(found["big"]) + len(found["small"]) == len(before["big"]) + len(before["small"]) + 1
     assert ended.summary["rows_read"] == len(found["big"]) + len(found["small"])
@@ -157,7 +158,7 @@ def test_a_pipe_beside_files(project: Project) -> None:
     writer.start()
     tables = balanced(project.run())
     writer.join()
-    assert loaded(project) == rows
+    assert tables_of(project, WANTED) == rows
     assert tables["orders"]["rows_read"] == ORDERS
 
 
@@ -178,7 +179,7 @@ def test_a_table_of_one_source_is_divided(sales: Project, clause: str) -> None:
     rows = wanted(sales)
     sales.package(text)
     balanced(sales.run())
-    assert loaded(sales) == rows
+    assert tables_of(sales, WANTED) == rows
 
 
 def test_members_of_a_transaction_in_a_loop(sales: Project) -> None:
@@ -193,7 +194,7 @@ def test_members_of_a_transaction_in_a_loop(sales: Project) -> None:
     sales.file("orders.2", "id,status,total,day\n" + "".join(map(order, range(ORDERS, 2 * ORDERS))))
     sales.run().succeeded()
     rows = wanted(sales)
-    found = loaded(sales)
+    found = tables_of(sales, WANTED)
     assert found["orders"] == rows["orders"]
     assert found["big"] == sorted(2 * rows["big"], key=repr)
 

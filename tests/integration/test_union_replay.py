@@ -6,12 +6,12 @@ from __future__ import annotations
 
 import gzip
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.integration.driver import Ended, Project
 from tests.integration.replays import command, wait_for_replay
+from tests.integration.tables import as_text
 from tests.integration.union_scenes import ROWS, package, sources, united, write_files
 
 COLUMNS = "id, amount, day, note, channel"
@@ -47,10 +47,6 @@ def add(project: Project, old: tuple[str, ...], new: tuple[str, ...], placed: st
 
 def loaded(project: Project, table: str = "orders", columns: str = COLUMNS) -> list[Row]:
     return as_text(project.query(f"SELECT {columns} FROM {table}"))
-
-
-def as_text(rows: list[tuple[Any, ...]]) -> list[Row]:
-    return sorted((tuple(None if value is None else str(value) for value in row) for row in rows), key=repr)
 
 
 def mended(project: Project, columns: str = COLUMNS) -> list[Row]:
