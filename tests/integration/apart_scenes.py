@@ -85,6 +85,9 @@ customers AS (SELECT code, name, TRY_CAST(sales AS INTEGER) AS sales,
     FROM read_csv(['{inbox}/customers.1', '{inbox}/customers.2', '{inbox}/more.gz'], delim='|', header=false, {plain},
     filename='file', columns={{'code': 'INTEGER', 'name': 'VARCHAR', 'sales': 'VARCHAR'}}))
 """
+# Refused by the parser; by the query in front of `open` alone; by the parser of the other source.
+BAD_ORDERS = "90001,S1,x,2024-01-01\n90002,S1,99999.00,2024-01-01\n"
+BAD_CUSTOMER = "y|nobody|1\n"
 
 
 def order(number: int) -> str:

@@ -131,3 +131,17 @@ def test_a_source_without_files_is_left_behind_a_kill(project: Project, *, is_go
         assert error["at"]["file"].endswith("orders.1") and error["found"] == "no such file any more", error
     else:
         assert {own["table"]: own["rows_loaded"] for own in ended.succeeded()["tables"]} == {"facts": 1, "raw": 1}
+
+
+def test_the_file_that_is_gone_is_named(project: Project) -> None:
+    """Of two sources apart, of which the other one is complete: nothing is left to read."""
+    project.file("orders.1", "1,a\n")
+    project.file("lines.1", "2,b\n")
+    text = union().replace(UNITED, "").replace("      transforms:\n", "").replace('.*", ', '.*", missing: skip, ')
+    tables = {"one": "input: orders, connection: warehouse", "other": "input: lines, connection: archive"}
+    project.package(with_tables(text, tables))
+    killed = project.command([sys.executable, "-c", stopped("before", 1), *project.arguments("--streams", "2")[3:]])
+    assert killed.exit_code not in (0, 1), killed.stderr
+    (project.inbox / "lines.1").unlink()
+    error = json.loads(project.resume().stdout)["error"]
+    assert (error["at"]["file"].rpartition("/")[2], error["found"]) == ("lines.1", "no such file any more")

@@ -10,16 +10,23 @@ from typing import Any
 
 import pytest
 
-from tests.integration.apart_scenes import CUSTOMERS, ORDERS, PACKAGE, WANTED, archived, balanced, wanted, write_files
+from tests.integration.apart_scenes import (
+    BAD_CUSTOMER,
+    BAD_ORDERS,
+    CUSTOMERS,
+    ORDERS,
+    PACKAGE,
+    WANTED,
+    archived,
+    balanced,
+    wanted,
+    write_files,
+)
 from tests.integration.connections_scenes import stopped
 from tests.integration.driver import Ended, Project
 from tests.integration.postgres import PostgresProject
 from tests.integration.tables import tables_of
 from tests.integration.test_several_joined import killed_before_the_switch
-
-# Refused by the parser; by the query in front of `open` alone; by the parser of the other source.
-BAD_ORDERS = "90001,S1,x,2024-01-01\n90002,S1,99999.00,2024-01-01\n"
-BAD_CUSTOMER = "y|nobody|1\n"
 
 
 @pytest.fixture(params=["duckdb", "postgres"])

@@ -11,6 +11,8 @@ from threading import Thread
 import pytest
 
 from tests.integration.apart_scenes import (
+    BAD_CUSTOMER,
+    BAD_ORDERS,
     OF_ORDERS,
     ORDERS,
     PACKAGE,
@@ -28,8 +30,6 @@ from tests.integration.postgres import PostgresProject
 from tests.integration.replays import command
 from tests.integration.tables import tables_of
 
-BAD_ORDERS = "90001,S1,x,2024-01-01\n90002,S1,99999.00,2024-01-01\n"
-BAD_CUSTOMER = "y|nobody|1\n"
 SOURCE = '{connection: inbox, files: "orders.*", layout: orders}'
 
 

@@ -95,7 +95,7 @@ class FlowBinder:
         """The data flow of a task whose references are resolved. None if something is wrong."""
         path = task.own_path
         sources = {name: self._source(name, own, (*path, "sources", name)) for name, own in spec.sources.items()}
-        if not self._are_read(spec, path):
+        if not self._has_one_meeting(spec, path):
             return None
         places = {name: (*path, "destinations", name) for name in spec.destinations}
         destinations = {name: self._destination(name, own, places[name]) for name, own in spec.destinations.items()}
@@ -182,24 +182,24 @@ class FlowBinder:
         refusals = SharedFlowRules(self._document, self._problems, path)
         return refusals.check(spec, [own for own in destinations.values() if own is not None], together)
 
-    def _are_read(self, spec: DataFlowSpec, path: DocumentPath) -> bool:
-        """Whether sources, and what reads several of them, are as many as go together."""
+    def _has_one_meeting(self, spec: DataFlowSpec, path: DocumentPath) -> bool:
+        """Whether one transform at most brings rows of several sources together."""
         together = bring_together(spec.transforms, spec.sources)
         are_joins = all(isinstance(spec.transforms[name], JoinTransformSpec) for name in together)
-        if len(together) > 1:
-            names = ", ".join(map(show_name, together))
-            self._problems.add(
-                self._document,
-                (*path, "transforms", together[1]),
-                f"a data flow has {len(together)} joins: {names}"
-                if are_joins
-                else f"a data flow has {len(together)} transforms that read several sources: {names}",
-                expected="one join in this version" if are_joins else "one join or one union in this version",
-                hint="Write a data flow for each of them, or let one of the sources be a `lookup`.",
-                at_key=True,
-            )
-            return False
-        return True  # a join with one source says which it lacks; whether each is read, is told of its rows
+        if len(together) <= 1:
+            return True  # a join with one source says which it lacks; whether each is read, is told of its rows
+        names = ", ".join(map(show_name, together))
+        self._problems.add(
+            self._document,
+            (*path, "transforms", together[1]),
+            f"a data flow has {len(together)} joins: {names}"
+            if are_joins
+            else f"a data flow has {len(together)} transforms that read several sources: {names}",
+            expected="one join in this version" if are_joins else "one join or one union in this version",
+            hint="Write a data flow for each of them, or let one of the sources be a `lookup`.",
+            at_key=True,
+        )
+        return False
 
     def _divides(
         self,
