@@ -55,6 +55,14 @@ def test_however_the_rows_are_loaded(orders: PostgresProject, clauses: str) -> N
         assert orders.leftovers() == []
 
 
+def test_rows_of_two_ways_come_in_the_order_of_the_file(orders: PostgresProject) -> None:
+    """Seen here, because DuckDB's threads store batches in any order."""
+    orders.package(package(LABELLED, {"sales": "labelled"}))
+    orders.run("--streams", "1").succeeded()
+    ids = [int(row[0] or 0) for row in orders.query("SELECT id FROM sales ORDER BY ctid")]
+    assert ids == [int(row[0] or 0) for row in wanted(orders)], "both files in one COPY"
+
+
 def test_two_tables_get_their_rows(orders: PostgresProject) -> None:
     orders.package(package(LABELLED, {"sales": "labelled", "found": "keyed"}))
     orders.run("--streams", "4").succeeded()
