@@ -657,7 +657,7 @@ mod tests {
     use super::*;
     use crate::report::{ColumnReport, SinkReport};
     use crate::sink::Writer;
-    use crate::spec::{MemorySpec, RejectSpec, SinkSpec, SourceSpec};
+    use crate::spec::{MemorySpec, RejectSpec, SourceSpec};
     use headrace_types::{Column, ColumnType, Layout};
 
     /// A sink for flows without slices that panics at their end.
@@ -707,32 +707,11 @@ mod tests {
 
     fn spec() -> FlowSpec {
         let column = Column::new("id", ColumnType::Int64, false);
+        let layout = Layout { delimiter: "|".to_owned(), columns: vec![column], ..Layout::default() };
+        let memory = MemorySpec { block_bytes: 1 << 16, blocks: 2, max_row_bytes: 1 << 16 };
         FlowSpec {
-            name: "nothing".to_owned(),
-            layout: Layout { delimiter: "|".to_owned(), columns: vec![column], ..Layout::default() },
-            source: SourceSpec {
-                files: vec![],
-                slices: vec![],
-                committed: HashMap::new(),
-                left_out: Default::default(),
-                generate: None,
-                gathered: false,
-                epochs: vec![],
-            },
-            join: None,
-            union: None,
-            transforms: Vec::new(),
-            routing: None,
-            destination: String::new(),
-            input: None,
-            input_source: None,
-            fit: Vec::new(),
-            others: Vec::new(),
-            sink: SinkSpec::Null,
-            streams: 2,
-            affinity: Vec::new(),
-            memory: MemorySpec { block_bytes: 1 << 16, blocks: 2, max_row_bytes: 1 << 16 },
             rejects: RejectSpec { limit: Some(0), ..RejectSpec::default() },
+            ..FlowSpec::plain("nothing", layout, SourceSpec::default(), 2, memory)
         }
     }
 

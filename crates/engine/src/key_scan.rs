@@ -22,7 +22,7 @@ use crate::flow::Flow;
 use crate::key_column::KeyColumn;
 use crate::report::FlowReport;
 use crate::sink::Sink;
-use crate::spec::{FileSpec, FlowSpec, MemorySpec, RejectSpec, SinkSpec, SliceSpec, SourceSpec};
+use crate::spec::{FileSpec, FlowSpec, MemorySpec, SliceSpec, SourceSpec};
 use distinct::DistinctSink;
 pub use periods::Every;
 use periods::Periods;
@@ -175,37 +175,11 @@ fn run_flow(spec: &KeyScanSpec, sink: Arc<dyn Sink>, stops: &mut dyn FnMut() -> 
 }
 
 fn flow_spec(spec: &KeyScanSpec) -> FlowSpec {
-    FlowSpec {
-        name: format!("keys of {}", spec.column),
-        layout: spec.layout.clone(),
-        source: SourceSpec {
-            files: spec.files.clone(),
-            slices: spec.slices.clone(),
-            committed: Default::default(),
-            left_out: Default::default(),
-            generate: None,
-            gathered: false,
-            epochs: Vec::new(),
-        },
-        join: None,
-        union: None,
-        transforms: Vec::new(),
-        routing: None,
-        destination: String::new(),
-        input: None,
-        input_source: None,
-        fit: Vec::new(),
-        others: Vec::new(),
-        sink: SinkSpec::Null,
-        streams: spec.streams,
-        affinity: Vec::new(),
-        memory: MemorySpec {
-            block_bytes: BLOCK_BYTES,
-            blocks: spec.streams.saturating_mul(2),
-            max_row_bytes: MAX_ROW_BYTES,
-        },
-        rejects: RejectSpec::default(),
-    }
+    let source = SourceSpec::of_files(&spec.files, &spec.slices);
+    let memory =
+        MemorySpec { block_bytes: BLOCK_BYTES, blocks: spec.streams.saturating_mul(2), max_row_bytes: MAX_ROW_BYTES };
+    let name = format!("keys of {}", spec.column);
+    FlowSpec::plain(&name, spec.layout.clone(), source, spec.streams, memory)
 }
 
 fn refusal(text: impl std::fmt::Display) -> CoreError {

@@ -153,7 +153,7 @@ mod tests {
     use std::sync::atomic::{AtomicBool, Ordering};
 
     use super::*;
-    use crate::spec::{FileSpec, Margin, MemorySpec, RejectSpec, SinkSpec, SourceSpec};
+    use crate::spec::{FileSpec, Margin, MemorySpec, RejectSpec, SourceSpec};
     use arrow_array::cast::AsArray;
     use arrow_array::types::Int32Type;
     use arrow_array::{ArrayRef, UInt32Array};
@@ -184,40 +184,14 @@ mod tests {
             end_byte: range[1] as u64,
             ..SliceSpec::default()
         });
+        let columns =
+            vec![Column::new("key", ColumnType::Int32, false), Column::new("text", ColumnType::String, false)];
+        let layout = Layout { delimiter: "|".to_owned(), qualifier, columns, ..Layout::default() };
+        let source = SourceSpec { files: vec![file], slices: slices.collect(), ..SourceSpec::default() };
+        let memory = MemorySpec { block_bytes: 4096, blocks: 1, max_row_bytes: 4096 };
         FlowSpec {
-            name: "test".to_owned(),
-            layout: Layout {
-                delimiter: "|".to_owned(),
-                qualifier,
-                columns: vec![
-                    Column::new("key", ColumnType::Int32, false),
-                    Column::new("text", ColumnType::String, false),
-                ],
-                ..Layout::default()
-            },
-            source: SourceSpec {
-                files: vec![file],
-                slices: slices.collect(),
-                committed: Default::default(),
-                left_out: Default::default(),
-                generate: None,
-                gathered: false,
-                epochs: vec![],
-            },
-            join: None,
-            union: None,
-            transforms: Vec::new(),
-            routing: None,
-            destination: String::new(),
-            input: None,
-            input_source: None,
-            fit: Vec::new(),
-            others: Vec::new(),
-            sink: SinkSpec::Null,
-            streams: 1,
-            affinity: Vec::new(),
-            memory: MemorySpec { block_bytes: 4096, blocks: 1, max_row_bytes: 4096 },
             rejects: RejectSpec { limit: Some(0), ..RejectSpec::default() },
+            ..FlowSpec::plain("test", layout, source, 1, memory)
         }
     }
 

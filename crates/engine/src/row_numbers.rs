@@ -71,7 +71,7 @@ pub fn count_lines(spec: &FlowSpec, slice: &SliceSpec, goes_on: &dyn Fn(u64) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::spec::{FileSpec, MemorySpec, RejectSpec, SinkSpec, SourceSpec};
+    use crate::spec::{FileSpec, MemorySpec, SourceSpec};
     use headrace_types::{Column, ColumnType, Layout};
 
     #[test]
@@ -93,39 +93,17 @@ mod tests {
                 ..SliceSpec::default()
             };
             let metadata = std::fs::metadata(&path).unwrap();
-            let spec = FlowSpec {
-                name: "test".to_owned(),
-                layout: Layout { delimiter: "|".to_owned(), qualifier, columns, ..Layout::default() },
-                source: SourceSpec {
-                    files: vec![FileSpec {
-                        path: path.to_str().unwrap().to_owned(),
-                        size_bytes: end + 4,
-                        modified_ns: crate::source::modified_ns(&metadata),
-                        inode: std::os::unix::fs::MetadataExt::ino(&metadata),
-                        ..FileSpec::default()
-                    }],
-                    slices: vec![slice(1, 0, end), slice(2, end, end + 2), slice(3, end + 2, end + 4)],
-                    committed: Default::default(),
-                    left_out: Default::default(),
-                    generate: None,
-                    gathered: false,
-                    epochs: vec![],
-                },
-                join: None,
-                union: None,
-                transforms: Vec::new(),
-                routing: None,
-                destination: String::new(),
-                input: None,
-                input_source: None,
-                fit: Vec::new(),
-                others: Vec::new(),
-                sink: SinkSpec::Null,
-                streams: 1,
-                affinity: Vec::new(),
-                memory: MemorySpec { block_bytes: 4096, blocks: 1, max_row_bytes: 4096 },
-                rejects: RejectSpec::default(),
+            let file = FileSpec {
+                path: path.to_str().unwrap().to_owned(),
+                size_bytes: end + 4,
+                modified_ns: crate::source::modified_ns(&metadata),
+                inode: std::os::unix::fs::MetadataExt::ino(&metadata),
+                ..FileSpec::default()
             };
+            let slices = [slice(1, 0, end), slice(2, end, end + 2), slice(3, end + 2, end + 4)];
+            let layout = Layout { delimiter: "|".to_owned(), qualifier, columns, ..Layout::default() };
+            let memory = MemorySpec { block_bytes: 4096, blocks: 1, max_row_bytes: 4096 };
+            let spec = FlowSpec::plain("test", layout, SourceSpec::of_files(&[file], &slices), 1, memory);
             let lines = first_lines(&spec, &[], &[2, 3]).unwrap();
             (lines[&2], lines[&3])
         };

@@ -79,7 +79,7 @@ pub struct FlowSpec {
 }
 
 /// Where bytes come from.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SourceSpec {
     /// Files; virtual ones when the rows are generated.
@@ -289,6 +289,11 @@ impl CommittedSlice {
 }
 
 impl SourceSpec {
+    /// Files of which nothing was read before.
+    pub fn of_files(files: &[FileSpec], slices: &[SliceSpec]) -> Self {
+        SourceSpec { files: files.to_vec(), slices: slices.to_vec(), ..SourceSpec::default() }
+    }
+
     /// The slices whose rows this flow has to send.
     pub fn to_load(&self) -> impl Iterator<Item = &SliceSpec> {
         self.slices.iter().filter(|slice| !self.committed.contains_key(&slice.number))
@@ -481,6 +486,29 @@ pub enum KeepRejects {
 }
 
 impl FlowSpec {
+    /// A flow whose rows go nowhere, just as they are; with any number of rejects, in no folder.
+    pub fn plain(name: &str, layout: Layout, source: SourceSpec, streams: usize, memory: MemorySpec) -> Self {
+        FlowSpec {
+            name: name.to_owned(),
+            layout,
+            source,
+            join: None,
+            union: None,
+            transforms: Vec::new(),
+            destination: String::new(),
+            input: None,
+            input_source: None,
+            fit: Vec::new(),
+            routing: None,
+            sink: SinkSpec::Null,
+            others: Vec::new(),
+            streams,
+            affinity: Vec::new(),
+            memory,
+            rejects: RejectSpec::default(),
+        }
+    }
+
     /// Leaves out the slices in which the sink is not interested: as if they were committed, without a row.
     pub fn leave_out_unwanted(&mut self) {
         if let SinkSpec::Locate { rows, .. } = &self.sink {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use headrace_engine::Flow;
 use headrace_engine::report::{FlowReport, Status};
 use headrace_engine::slices::{SlicingSpec, plan_slices};
-use headrace_engine::spec::{FlowSpec, MemorySpec, RejectSpec, SinkSpec, SourceSpec};
+use headrace_engine::spec::{FlowSpec, MemorySpec, RejectSpec, SourceSpec};
 use headrace_types::{Column, ColumnType, Layout};
 
 const MEGABYTE: u64 = 1 << 20;
@@ -42,37 +42,16 @@ fn run(bytes: u64, fill: u8, qualifier: Option<char>) -> (FlowReport, u64) {
     let slicing =
         plan_slices(&SlicingSpec { files, slice_bytes: 1 << 40, layout: layout.clone(), ..SlicingSpec::default() })
             .unwrap();
+    let source = SourceSpec::of_files(&slicing.files, &slicing.slices);
+    let memory = MemorySpec { block_bytes: MEGABYTE as usize, blocks: 8, max_row_bytes: 64 * MEGABYTE as usize };
     let flow = Flow::new(FlowSpec {
-        name: "long".to_owned(),
-        layout,
-        source: SourceSpec {
-            files: slicing.files,
-            slices: slicing.slices,
-            committed: Default::default(),
-            left_out: Default::default(),
-            generate: None,
-            gathered: false,
-            epochs: vec![],
-        },
-        join: None,
-        union: None,
-        transforms: Vec::new(),
-        routing: None,
-        destination: String::new(),
-        input: None,
-        input_source: None,
-        fit: Vec::new(),
-        others: Vec::new(),
-        sink: SinkSpec::Null,
-        streams: 2,
-        affinity: vec![],
-        memory: MemorySpec { block_bytes: MEGABYTE as usize, blocks: 8, max_row_bytes: 64 * MEGABYTE as usize },
         rejects: RejectSpec {
             limit: Some(1),
             folder: folder.path().to_str().unwrap().to_owned(),
             file_stem: "rejected".to_owned(),
             ..RejectSpec::default()
         },
+        ..FlowSpec::plain("long", layout, source, 2, memory)
     })
     .unwrap();
     flow.start().unwrap();

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::flow::Flow;
 use crate::report::{LocatedReject, SliceReport};
-use crate::spec::{FileSpec, FlowSpec, KeepRejects, MemorySpec, RejectSpec, SinkSpec, SliceSpec, SourceSpec};
+use crate::spec::{FileSpec, FlowSpec, KeepRejects, MemorySpec, RejectSpec, SliceSpec, SourceSpec};
 use sink::FactsSink;
 
 pub use look::{FileLook, Look, LookSpec, look};
@@ -139,35 +139,11 @@ fn flow_spec(spec: &InferSpec) -> FlowSpec {
         name.push('_');
     }
     layout.made = vec![MadeColumn { name, from: MadeFrom::SliceRow }];
+    let source = SourceSpec::of_files(&spec.files, &spec.slices);
+    let memory =
+        MemorySpec { block_bytes: BLOCK_BYTES, blocks: spec.streams.saturating_mul(2), max_row_bytes: MAX_ROW_BYTES };
     FlowSpec {
-        name: "inference".to_owned(),
-        layout,
-        source: SourceSpec {
-            files: spec.files.clone(),
-            slices: spec.slices.clone(),
-            committed: Default::default(),
-            left_out: Default::default(),
-            generate: None,
-            gathered: false,
-            epochs: Vec::new(),
-        },
-        join: None,
-        union: None,
-        transforms: Vec::new(),
-        routing: None,
-        destination: String::new(),
-        input: None,
-        input_source: None,
-        fit: Vec::new(),
-        others: Vec::new(),
-        sink: SinkSpec::Null,
-        streams: spec.streams,
-        affinity: Vec::new(),
-        memory: MemorySpec {
-            block_bytes: BLOCK_BYTES,
-            blocks: spec.streams.saturating_mul(2),
-            max_row_bytes: MAX_ROW_BYTES,
-        },
-        rejects: RejectSpec { limit: None, keep: KeepRejects::Examples, ..RejectSpec::default() },
+        rejects: RejectSpec { keep: KeepRejects::Examples, ..RejectSpec::default() },
+        ..FlowSpec::plain("inference", layout, source, spec.streams, memory)
     }
 }

@@ -30,7 +30,7 @@ use crate::flow::Flow;
 use crate::key_column::parse_value;
 use crate::rejects;
 use crate::report::{FlowReport, SliceReport};
-use crate::spec::{FlowSpec, KeepRejects, NoMatch, ProbeSpec, RejectSpec, SinkSpec, SourceSpec};
+use crate::spec::{FlowSpec, KeepRejects, NoMatch, ProbeSpec, RejectSpec, SourceSpec};
 use crate::text_hash::TextHash;
 pub(crate) use refusals::text as key_text;
 use refusals::{Places, Refusals};
@@ -252,32 +252,10 @@ fn value_of(column_type: ColumnType, text: &str) -> Result<ArrayRef, BuildError>
 }
 
 fn flow_spec(spec: &LookupSpec) -> FlowSpec {
+    let source = SourceSpec::of_files(&spec.files, &spec.slices);
     FlowSpec {
-        name: spec.name.clone(),
-        layout: spec.layout.clone(),
-        source: SourceSpec {
-            files: spec.files.clone(),
-            slices: spec.slices.clone(),
-            committed: Default::default(),
-            left_out: Default::default(),
-            generate: None,
-            gathered: false,
-            epochs: Vec::new(),
-        },
-        join: None,
-        union: None,
-        transforms: Vec::new(),
-        routing: None,
-        destination: String::new(),
-        input: None,
-        input_source: None,
-        fit: Vec::new(),
-        others: Vec::new(),
-        sink: SinkSpec::Null,
-        streams: spec.streams,
-        affinity: Vec::new(),
-        memory: spec.memory.clone(),
-        rejects: RejectSpec { limit: None, keep: KeepRejects::Examples, ..RejectSpec::default() },
+        rejects: RejectSpec { keep: KeepRejects::Examples, ..RejectSpec::default() },
+        ..FlowSpec::plain(&spec.name, spec.layout.clone(), source, spec.streams, spec.memory.clone())
     }
 }
 

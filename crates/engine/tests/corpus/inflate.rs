@@ -10,7 +10,7 @@ use flate2::Compression as Level;
 use headrace_engine::Flow;
 use headrace_engine::report::Status;
 use headrace_engine::slices::{SlicingSpec, plan_slices};
-use headrace_engine::spec::{Compression, FlowSpec, MemorySpec, RejectSpec, SinkSpec, SourceSpec};
+use headrace_engine::spec::{Compression, FlowSpec, MemorySpec, RejectSpec, SourceSpec};
 use headrace_types::{Column, ColumnType, ErrorKind, Layout};
 
 use crate::input::Input;
@@ -130,42 +130,19 @@ fn plan(file: &[u8], slices: u64, qualifier: Option<char>) -> Option<(SourceSpec
     if slicing.files[0].compression == Compression::None {
         return None;
     }
-    let source = SourceSpec {
-        files: slicing.files,
-        slices: slicing.slices,
-        committed: Default::default(),
-        left_out: Default::default(),
-        generate: None,
-        gathered: false,
-        epochs: vec![],
-    };
-    Some((source, layout))
+    Some((SourceSpec::of_files(&slicing.files, &slicing.slices), layout))
 }
 
 fn run(source: SourceSpec, layout: Layout, streams: usize) -> headrace_engine::report::FlowReport {
     let folder = tempfile::tempdir().unwrap();
+    let memory = MemorySpec { block_bytes: 4096, blocks: 8, max_row_bytes: 1 << 20 };
     let flow = Flow::new(FlowSpec {
-        name: "inflate".to_owned(),
-        layout,
-        source,
-        join: None,
-        union: None,
-        transforms: Vec::new(),
-        routing: None,
-        destination: String::new(),
-        input: None,
-        input_source: None,
-        fit: Vec::new(),
-        others: Vec::new(),
-        sink: SinkSpec::Null,
-        streams,
-        affinity: Vec::new(),
-        memory: MemorySpec { block_bytes: 4096, blocks: 8, max_row_bytes: 1 << 20 },
         rejects: RejectSpec {
             folder: folder.path().to_str().unwrap().to_owned(),
             file_stem: "rejected".to_owned(),
             ..RejectSpec::default()
         },
+        ..FlowSpec::plain("inflate", layout, source, streams, memory)
     })
     .unwrap();
     flow.start().unwrap();

@@ -279,36 +279,15 @@ impl Place {
 
     /// Runs a flow of one stream; another thread takes the batches and keeps none.
     fn run(&self, layout: &Layout, slicing: &Slicing, memory: MemorySpec) -> (Vec<Vec<Value>>, FlowReport) {
+        let source = SourceSpec::of_files(&slicing.files, &slicing.slices);
         let flow = Flow::new(FlowSpec {
-            name: "fuzz".to_owned(),
-            layout: layout.clone(),
-            source: SourceSpec {
-                files: slicing.files.clone(),
-                slices: slicing.slices.clone(),
-                committed: Default::default(),
-                left_out: Default::default(),
-                generate: None,
-                gathered: false,
-                epochs: vec![],
-            },
-            join: None,
-            union: None,
-            transforms: Vec::new(),
-            routing: None,
-            destination: String::new(),
-            input: None,
-            input_source: None,
-            fit: Vec::new(),
-            others: Vec::new(),
             sink: SinkSpec::Arrow {
                 columns: layout.columns.iter().map(|column| column.name.clone()).collect(),
                 position: None,
                 place_column: None,
             },
-            streams: 1,
-            affinity: vec![],
-            memory,
             rejects: RejectSpec { folder: self.path(""), file_stem: "rejected".to_owned(), ..RejectSpec::default() },
+            ..FlowSpec::plain("fuzz", layout.clone(), source, 1, memory)
         })
         .unwrap();
         let reader = flow.take_reader().unwrap();

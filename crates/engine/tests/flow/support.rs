@@ -116,35 +116,16 @@ impl Job {
             ..SlicingSpec::default()
         })?;
         let columns = self.layout.columns.iter().map(|column| column.name.clone()).collect();
+        let source = SourceSpec::of_files(&slicing.files, &slicing.slices);
+        let source = SourceSpec { committed: self.committed.clone(), ..source };
         Ok(FlowSpec {
-            name: "test".to_owned(),
-            layout: self.layout.clone(),
-            source: SourceSpec {
-                files: slicing.files,
-                slices: slicing.slices,
-                committed: self.committed.clone(),
-                generate: None,
-                left_out: Default::default(),
-                gathered: false,
-                epochs: vec![],
-            },
-            join: None,
-            union: None,
             transforms: self.transforms.clone(),
             routing: self.routing.clone(),
-            destination: String::new(),
-            input: None,
-            input_source: None,
-            fit: Vec::new(),
-            others: Vec::new(),
             sink: if self.null_sink {
                 SinkSpec::Null
             } else {
                 SinkSpec::Arrow { columns, position: None, place_column: None }
             },
-            streams: self.streams,
-            affinity: vec![],
-            memory: self.memory.clone(),
             rejects: RejectSpec {
                 limit: Some(self.limit),
                 folder: self.folder.path().to_str().unwrap().to_owned(),
@@ -152,6 +133,7 @@ impl Job {
                 keep: self.keep,
                 ..RejectSpec::default()
             },
+            ..FlowSpec::plain("test", self.layout.clone(), source, self.streams, self.memory.clone())
         })
     }
 
