@@ -201,16 +201,6 @@ mod tests {
         fn starved(&self) -> bool {
             self.waits
         }
-
-        fn close(&self) {}
-
-        fn report(&self) -> SinkReport {
-            SinkReport::default()
-        }
-
-        fn columns(&self) -> Option<Vec<ColumnReport>> {
-            None
-        }
     }
 
     fn starved(consumers: &[(bool, bool)]) -> bool {

@@ -655,7 +655,6 @@ fn panicked(panic: &(dyn std::any::Any + Send)) -> CoreError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::{ColumnReport, SinkReport};
     use crate::sink::Writer;
     use crate::spec::{MemorySpec, RejectSpec, SourceSpec};
     use headrace_types::{Column, ColumnType, Layout};
@@ -683,20 +682,8 @@ mod tests {
             Box::new(Idle)
         }
 
-        fn starved(&self) -> bool {
-            false
-        }
-
         fn close(&self) {
             assert!(!self.in_close, "close");
-        }
-
-        fn report(&self) -> SinkReport {
-            SinkReport::default()
-        }
-
-        fn columns(&self) -> Option<Vec<ColumnReport>> {
-            None
         }
 
         fn abandon(&self) {

@@ -13,7 +13,6 @@ use crate::flow::Flow;
 use crate::locate::rows_that_go;
 use crate::meter::StreamMeter;
 use crate::outcome::{Outcome, lock};
-use crate::report::{ColumnReport, SinkReport};
 use crate::routing::Router;
 use crate::sink::{Origin, Placed, Sink, Writer};
 use crate::spec::{
@@ -155,24 +154,6 @@ impl Sink for FindSink {
 
     fn hashes_texts(&self) -> bool {
         false
-    }
-
-    fn by_place(&self) -> bool {
-        false
-    }
-
-    fn starved(&self) -> bool {
-        false // nothing is ever kept
-    }
-
-    fn close(&self) {}
-
-    fn report(&self) -> SinkReport {
-        SinkReport::default()
-    }
-
-    fn columns(&self) -> Option<Vec<ColumnReport>> {
-        None
     }
 }
 

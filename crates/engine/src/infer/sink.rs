@@ -8,7 +8,6 @@ use headrace_types::{CoreError, ErrorKind};
 
 use crate::meter::StreamMeter;
 use crate::outcome::lock;
-use crate::report::{ColumnReport, SinkReport};
 use crate::sink::{Origin, Placed, Sink, Writer};
 use crate::spec::SliceSpec;
 
@@ -41,20 +40,6 @@ impl Sink for FactsSink {
 
     fn hashes_texts(&self) -> bool {
         false
-    }
-
-    fn starved(&self) -> bool {
-        false // nothing is ever kept
-    }
-
-    fn close(&self) {}
-
-    fn report(&self) -> SinkReport {
-        SinkReport::default()
-    }
-
-    fn columns(&self) -> Option<Vec<ColumnReport>> {
-        None
     }
 }
 

@@ -8,7 +8,6 @@ use arrow_array::{Array, StringViewArray};
 use headrace_types::{CoreError, ErrorKind};
 
 use crate::meter::StreamMeter;
-use crate::report::{ColumnReport, SinkReport};
 use crate::sink::{Origin, Placed, Sink, Writer};
 
 /// Most text of all keys together, bytes.
@@ -74,20 +73,6 @@ impl Sink for DistinctSink {
 
     fn hashes_texts(&self) -> bool {
         false
-    }
-
-    fn starved(&self) -> bool {
-        false // nothing is ever kept
-    }
-
-    fn close(&self) {}
-
-    fn report(&self) -> SinkReport {
-        SinkReport::default()
-    }
-
-    fn columns(&self) -> Option<Vec<ColumnReport>> {
-        None
     }
 }
 

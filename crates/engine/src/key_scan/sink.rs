@@ -13,7 +13,6 @@ use super::quantiles::Parents;
 use crate::key_column::KeyColumn;
 use crate::meter::StreamMeter;
 use crate::outcome::lock;
-use crate::report::{ColumnReport, SinkReport};
 use crate::sink::{Origin, Placed, Sink, Writer};
 
 /// What is counted.
@@ -101,20 +100,6 @@ impl Sink for KeySink {
 
     fn hashes_texts(&self) -> bool {
         false
-    }
-
-    fn starved(&self) -> bool {
-        false // nothing is ever kept
-    }
-
-    fn close(&self) {}
-
-    fn report(&self) -> SinkReport {
-        SinkReport::default()
-    }
-
-    fn columns(&self) -> Option<Vec<ColumnReport>> {
-        None
     }
 }
 

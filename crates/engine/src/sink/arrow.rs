@@ -14,7 +14,7 @@ use super::{Origin, Placed, Sink, Writer};
 use crate::measure::ConsumerMeasure;
 use crate::meter::{Activity, Clock, Doing, StreamMeter};
 use crate::outcome::{Outcome, lock};
-use crate::report::{ColumnReport, SinkReport};
+use crate::report::SinkReport;
 use crate::routing::Router;
 use crate::row_position::RowPosition;
 use crate::spec::SliceSpec;
@@ -218,10 +218,6 @@ impl Sink for ArrowSink {
     fn consumer(&self) -> Option<ConsumerMeasure> {
         let SinkReport { wait_input_seconds, busy_seconds, batches, rows, .. } = self.shared.report();
         Some(ConsumerMeasure { wait_input_seconds, busy_seconds, batches, rows })
-    }
-
-    fn columns(&self) -> Option<Vec<ColumnReport>> {
-        None
     }
 }
 

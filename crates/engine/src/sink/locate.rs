@@ -9,7 +9,7 @@ use super::{Origin, Placed, Sink, Writer};
 use crate::locate::{Counted, locate};
 use crate::meter::StreamMeter;
 use crate::outcome::lock;
-use crate::report::{ColumnReport, SinkReport, SliceReport};
+use crate::report::{SinkReport, SliceReport};
 use crate::row_position::RowPosition;
 use crate::spec::{FlowSpec, SliceSpec};
 use crate::transforms::Transforms;
@@ -62,18 +62,8 @@ impl Sink for LocateSink {
         false
     }
 
-    fn starved(&self) -> bool {
-        false // nothing is ever kept
-    }
-
-    fn close(&self) {}
-
     fn report(&self) -> SinkReport {
         lock(&self.0.report).clone()
-    }
-
-    fn columns(&self) -> Option<Vec<ColumnReport>> {
-        None
     }
 }
 

@@ -66,14 +66,19 @@ pub trait Sink: Send + Sync {
         false
     }
 
-    /// Whether a consumer that keeps blocks waits for input and has nothing left to take.
-    fn starved(&self) -> bool;
+    /// Whether a consumer that keeps blocks waits for input and has nothing left to take. Of one that keeps none, every block comes
+    /// home by itself, however long a stream works on it.
+    fn starved(&self) -> bool {
+        false
+    }
 
     /// No more batches will come: the flow ended, and its outcome is final.
-    fn close(&self);
+    fn close(&self) {}
 
     /// The consumer's counters.
-    fn report(&self) -> SinkReport;
+    fn report(&self) -> SinkReport {
+        SinkReport::default()
+    }
 
     /// The consumer of a merged stream, if there is one, up to now.
     fn consumer(&self) -> Option<ConsumerMeasure> {
@@ -86,7 +91,9 @@ pub trait Sink: Send + Sync {
     }
 
     /// Per-column aggregates, when the sink makes any.
-    fn columns(&self) -> Option<Vec<ColumnReport>>;
+    fn columns(&self) -> Option<Vec<ColumnReport>> {
+        None
+    }
 
     /// Commits what the writers left open, after the flow ended well. Nothing for sinks whose consumer commits.
     fn commit(&self) -> Result<(), CoreError> {

@@ -44,12 +44,6 @@ impl Sink for NullSink {
         })
     }
 
-    fn starved(&self) -> bool {
-        false // nothing is ever kept: every block comes home by itself, however long a stream works on it
-    }
-
-    fn close(&self) {}
-
     fn report(&self) -> SinkReport {
         lock(&self.shared.counters).clone()
     }

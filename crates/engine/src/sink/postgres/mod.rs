@@ -31,7 +31,7 @@ use crate::meter::Writers;
 use crate::outcome::{Outcome, lock};
 use crate::postgres::{Connection, ConnectionSpec, SeenAtWork};
 use crate::queue::Group;
-use crate::report::{ColumnReport, SinkReport, SliceReport};
+use crate::report::{SinkReport, SliceReport};
 use crate::spec::{CommitTime, CopyTable, FlowSpec, PostgresSinkSpec, Way};
 use crate::transforms::Transforms;
 
@@ -205,22 +205,12 @@ impl Sink for PostgresSink {
         self.base.sink.way != Way::Plain
     }
 
-    fn starved(&self) -> bool {
-        false // a batch is encoded while it is written: nobody keeps a block
-    }
-
-    fn close(&self) {}
-
     fn report(&self) -> SinkReport {
         lock(&self.base.counters).clone()
     }
 
     fn writers(&self) -> Vec<WriterMeasure> {
         self.base.meters.measure()
-    }
-
-    fn columns(&self) -> Option<Vec<ColumnReport>> {
-        None
     }
 
     fn commit(&self) -> Result<(), CoreError> {
