@@ -61,7 +61,8 @@ impl Queue {
         for groups in &mut all {
             // Taken from the end: largest first, file order among equals.
             groups.sort_by_key(|group| {
-                let bytes: u64 = group.iter().map(SliceSpec::bytes).sum();
+                // Sizes are the word of the plan.
+                let bytes = group.iter().map(SliceSpec::bytes).fold(0, u64::saturating_add);
                 (bytes, Reverse(group.first().map(|slice| slice.number)))
             });
         }
@@ -137,6 +138,13 @@ mod tests {
         let groups = (1..next).map(|number| vec![slice(number)]).collect();
         let first = (0..first as u32).map(|number| vec![slice(10_000 + number)]).collect();
         (Queue::new(groups, &epochs, first), epochs)
+    }
+
+    #[test]
+    fn sizes_that_no_number_holds_together_are_large_all_the_same() {
+        let large = |number: u32| SliceSpec { end_byte: u64::MAX, ..slice(number) };
+        let queue = Queue::new(vec![vec![slice(1)], vec![large(2), large(3)]], &[], Vec::new());
+        assert!(matches!(queue.next(|| false), Next::Group(group) if group.len() == 2));
     }
 
     #[test]
