@@ -132,9 +132,29 @@ impl Destinations {
             .for_each(|(_, own)| own.sink.seen_at_work(processes));
     }
 
-    /// As [`Sink::writers`], of all.
+    /// As [`Sink::writers`], of all; each says whose it is, if there are several.
     pub fn writers(&self) -> Vec<WriterMeasure> {
-        self.0.iter().flat_map(|own| own.sink.writers()).collect()
+        let told = |own: &Destination| {
+            let destination = self.told(own);
+            own.sink
+                .writers()
+                .into_iter()
+                .map(move |writer| WriterMeasure { destination: destination.clone(), ..writer })
+        };
+        self.0.iter().flat_map(told).collect()
+    }
+
+    /// As [`Sink::consumer`], of each, if there are several.
+    pub fn consumers(&self) -> Vec<ConsumerMeasure> {
+        let told = |own: &Destination| {
+            own.sink.consumer().map(|consumer| ConsumerMeasure { destination: self.told(own), ..consumer })
+        };
+        if self.is_one() { Vec::new() } else { self.0.iter().filter_map(told).collect() }
+    }
+
+    /// The name of one of several.
+    fn told(&self, own: &Destination) -> Option<String> {
+        (!self.is_one()).then(|| own.name.clone())
     }
 
     /// As [`Sink::consumer`]: rows of all, and times of the one that has worked most.
@@ -181,6 +201,7 @@ impl Destinations {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::meter::{Transport, WriterMeter};
     use crate::sink::Writer;
 
     /// A consumer that keeps blocks, or does not, and waits for input, or does not.
@@ -210,6 +231,48 @@ mod tests {
             sink: Arc::new(Consumer { keeps, waits }),
         };
         Destinations(consumers.iter().map(of).collect()).starved()
+    }
+
+    /// A consumer that has worked so long, and a connection.
+    struct Measured(f64);
+
+    impl Sink for Measured {
+        fn writer(&self) -> Box<dyn Writer> {
+            unreachable!("nothing is written")
+        }
+
+        fn consumer(&self) -> Option<ConsumerMeasure> {
+            let idle =
+                ConsumerMeasure { destination: None, wait_input_seconds: 0.0, busy_seconds: 0.0, batches: 0, rows: 5 };
+            Some(ConsumerMeasure { busy_seconds: self.0, ..idle })
+        }
+
+        fn writers(&self) -> Vec<WriterMeasure> {
+            vec![WriterMeter::new(1, 7, Transport::Unix).measure()]
+        }
+    }
+
+    fn measured(seconds: &[(&str, f64)]) -> Destinations {
+        let of = |&(name, busy): &(&str, f64)| Destination {
+            name: name.to_owned(),
+            router: None,
+            sink: Arc::new(Measured(busy)),
+        };
+        Destinations(seconds.iter().map(of).collect())
+    }
+
+    #[test]
+    fn each_of_several_is_measured_under_its_name() {
+        let several = measured(&[("one", 1.0), ("two", 2.0)]);
+        let writers: Vec<_> = several.writers().into_iter().map(|own| (own.destination, own.number)).collect();
+        assert_eq!(writers, [(Some("one".to_owned()), 1), (Some("two".to_owned()), 1)]);
+        let told: Vec<_> = several.consumers().into_iter().map(|own| (own.destination, own.busy_seconds)).collect();
+        assert_eq!(told, [(Some("one".to_owned()), 1.0), (Some("two".to_owned()), 2.0)]);
+        let sum = several.consumer().unwrap();
+        assert_eq!((sum.destination, sum.busy_seconds, sum.rows), (None, 2.0, 10));
+        let alone = measured(&[("one", 1.0)]);
+        assert!(alone.consumers().is_empty() && alone.writers()[0].destination.is_none());
+        assert_eq!(alone.consumer().unwrap().rows, 5);
     }
 
     #[test]

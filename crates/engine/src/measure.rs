@@ -16,8 +16,11 @@ pub struct Measure {
     pub streams: Vec<StreamMeasure>,
     /// Connections that take rows, in the order in which they were opened; none of other sinks.
     pub writers: Vec<WriterMeasure>,
-    /// The consumer of a merged stream; none of other sinks.
+    /// The consumer of a merged stream; none of other sinks. Of several: rows of all, and times of the one that has worked most.
     pub sink: Option<ConsumerMeasure>,
+    /// Of a flow with several destinations the consumer of each that has one.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub sinks: Vec<ConsumerMeasure>,
     /// Blocks of text in use.
     pub blocks_used: usize,
     /// Blocks that there are, but for overdrafts.
@@ -60,6 +63,9 @@ pub struct StreamMeasure {
 /// The consumer of a merged stream at one moment.
 #[derive(Debug, Clone, Serialize)]
 pub struct ConsumerMeasure {
+    /// Whose it is, if it is that of one of several destinations.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub destination: Option<String>,
     /// Time it waited for batches, up to now.
     pub wait_input_seconds: f64,
     /// Time it was not asking for batches, up to now.
@@ -73,7 +79,10 @@ pub struct ConsumerMeasure {
 /// A connection that takes rows at one moment. Its times are those since it was opened.
 #[derive(Debug, Clone, Serialize)]
 pub struct WriterMeasure {
-    /// As in its application name.
+    /// Which destination it is of, if there are several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub destination: Option<String>,
+    /// As in its application name; each destination has a number 1.
     pub number: usize,
     /// The server's process.
     pub process_id: i32,

@@ -7,7 +7,7 @@ from typing import Final
 
 from headrace.diagnose.machine import CpuShares
 from headrace.diagnose.verdict import Verdict
-from headrace.diagnose.window import ServerTime, Window
+from headrace.diagnose.window import DestinationTime, EngineTime, ServerTime, Window
 
 _SIDE_SHARE: Final = 0.25
 _HALF: Final = 0.5
@@ -46,10 +46,9 @@ FOUND: Final[tuple[tuple[str, str], ...]] = (
 )
 
 
-def embedded(window: Window, cpus: CpuShares | None) -> Verdict:
+def embedded(window: Window, own: DestinationTime, engine: EngineTime, cpus: CpuShares | None) -> Verdict:
     """The limit of an engine inside this process."""
-    engine, machine = window.engine, window.machine
-    assert engine is not None
+    machine = window.machine
     if machine is not None:
         pressure = (machine.memory_pressure or 0.0) / machine.seconds
         if (engine.spilled_bytes or 0) >= _SPILLED_BYTES:
@@ -59,9 +58,10 @@ def embedded(window: Window, cpus: CpuShares | None) -> Verdict:
     if cpus is None or machine is None:
         return Verdict("destination_cpu", "it was at work all the time")
     busy = f"the CPUs were {cpus.busy:.0%} busy"
-    by = f"{busy}, {cpus.destination:.0%} of it by the destination"
-    cores = cpus.destination * machine.busy / max(engine.busy, 1e-9)
-    queued = None if machine.run_queue is None else machine.run_queue - _queued_streams(window)
+    used = cpus.engines * engine.cpu_share if window.has_several else cpus.destination
+    by = f"{busy}, {used:.0%} of it by {own.words}"
+    cores = used * machine.busy / max(engine.busy, 1e-9)
+    queued = None if machine.run_queue is None else (machine.run_queue - _queued_streams(window)) * engine.cpu_share
     # Whatever others do: most of its time none of its threads wanted a CPU.
     if queued is not None and cores + max(0.0, queued) / max(engine.busy, 1e-9) <= _IDLE_CORE:
         return Verdict("destination_io", f"it computed only on {cores:.1f} CPUs while it was at work; {busy}")
@@ -83,15 +83,17 @@ def _queued_streams(window: Window) -> float:
     return sum(stream.run_queue or 0.0 for stream in window.streams)
 
 
-def server_limit(window: Window, cpus: CpuShares | None) -> tuple[Verdict | None, float | None]:
+def server_limit(
+    window: Window, own: DestinationTime, cpus: CpuShares | None
+) -> tuple[Verdict | None, float | None]:
     """The limit of a server, and how busy it was, 0 to 1; None if nobody could look, or for neither."""
-    server = window.server
+    server = own.server
     if server is None or server.samples < _LEAST_SAMPLES:
-        return _from_outside(window), None
-    found = _by_kind(server.weighted(_waits(window)))
+        return _from_outside(window, own), None
+    found = _by_kind(server.weighted(_waits(own)))
     busy = 1 - found.get("client", 0.0)
     working = {kind: share for kind, share in found.items() if kind != "client"}
-    link = _link(window)
+    link = _link(window, own)
     if link is not None and busy < _HALF:
         return link, 1 - busy
     if not working:
@@ -169,24 +171,24 @@ _WORDS: Final = {
 }
 
 
-def destination_evidence(window: Window) -> dict[str, float]:
+def destination_evidence(window: Window, own: DestinationTime) -> dict[str, float]:
     """Shares of the time of sessions or of an engine, and what the system knows of the connections."""
     evidence: dict[str, float] = {}
-    engine, server = window.engine, window.server
-    if engine is not None and engine.busy + engine.wait_input > 0:
-        evidence["destination_busy"] = engine.busy / (engine.busy + engine.wait_input)
+    engine, server = own.engine, own.server
+    if engine is not None and engine.busy_share is not None:
+        evidence["destination_busy"] = engine.busy_share
         evidence["destination_put_aside_bytes"] = engine.spilled_bytes or 0
     if server is not None and server.samples:
-        shares = _by_kind(server.weighted(_waits(window)))
+        shares = _by_kind(server.weighted(_waits(own)))
         evidence |= {_EVIDENCE[kind]: share for kind, share in shares.items()}
         if server.is_local and server.cpu is not None:
             evidence["sessions_waiting_for_cpu"] = server.queued_share
-    tcp = [writer.tcp for writer in window.writers if writer.tcp is not None]
-    busy = sum(own.busy for own in tcp)
+    tcp = [writer.tcp for writer in own.writers if writer.tcp is not None]
+    busy = sum(known.busy for known in tcp)
     if busy > 0:
-        evidence["held_up_by_window"] = sum(own.receive_window_limited for own in tcp) / busy
-        evidence["round_trip_seconds"] = max(own.rtt or 0.0 for own in tcp)
-        evidence["carried_megabytes_per_second"] = _carried(window)
+        evidence["held_up_by_window"] = sum(known.receive_window_limited for known in tcp) / busy
+        evidence["round_trip_seconds"] = max(known.rtt or 0.0 for known in tcp)
+        evidence["carried_megabytes_per_second"] = _carried(window, own)
     return evidence
 
 
@@ -201,33 +203,33 @@ _EVIDENCE: Final = {
 }
 
 
-def _waits(window: Window) -> dict[int, float]:
+def _waits(own: DestinationTime) -> dict[int, float]:
     """How long somebody waited for each session of the server, by process id."""
     return {
-        writer.process_id: writer.wait_output + writer.wait_answer
-        for writer in window.writers
+        writer.process_id: writer.waiting
+        for writer in own.writers
         if writer.process_id is not None
     }
 
 
-def _link(window: Window) -> Verdict | None:
+def _link(window: Window, own: DestinationTime) -> Verdict | None:
     """Whether rows were on their way, or waited to be sent, while the server waited for them."""
-    tcp = [(writer, writer.tcp) for writer in window.writers if writer.tcp is not None]
-    waiting = sum(writer.wait_output for writer in window.writers)
+    tcp = [writer.tcp for writer in own.writers if writer.tcp is not None]
+    waiting = sum(writer.wait_output for writer in own.writers)
     # Of many connections most are idle at any moment: what counts is the waiting of those who give them rows.
     if not tcp or waiting < _SIDE_SHARE * sum(stream.wait_destination for stream in window.streams):
         return None
-    busy = sum(own.busy for _, own in tcp)
-    closed = sum(own.receive_window_limited for _, own in tcp) / max(busy, 1e-9)
-    rtt = max((own.rtt or 0.0 for _, own in tcp), default=0.0)
-    there = f"a round trip took {rtt * 1e3:.1f} ms and the connections carried {_carried(window):,.1f} MB/s"
+    busy = sum(known.busy for known in tcp)
+    closed = sum(known.receive_window_limited for known in tcp) / max(busy, 1e-9)
+    rtt = max((known.rtt or 0.0 for known in tcp), default=0.0)
+    there = f"a round trip took {rtt * 1e3:.1f} ms and the connections carried {_carried(window, own):,.1f} MB/s"
     if closed >= _CLOSED_SHARE:
         return Verdict(
             "receive_window",
             f"its window held them up {closed:.0%} of the time although it waited for rows; {there}",
         )
-    full = sum(own.send_buffer_limited for _, own in tcp) / max(busy, 1e-9)
-    again = sum(own.retransmits for _, own in tcp)
+    full = sum(known.send_buffer_limited for known in tcp) / max(busy, 1e-9)
+    again = sum(known.retransmits for known in tcp)
     parts = [
         there,
         f"{again:,} packets were sent again" if again else "",
@@ -238,25 +240,25 @@ def _link(window: Window) -> Verdict | None:
     )
 
 
-def _carried(window: Window) -> float:
+def _carried(window: Window, own: DestinationTime) -> float:
     """MB/s of all connections: what was handed to them. What TCP calls their delivery rate is that of its last packets,
     many times as much where they leave in bursts.
     """
-    return sum(writer.bytes for writer in window.writers) / 1e6 / max(window.seconds, 1e-9)
+    return sum(writer.bytes for writer in own.writers) / 1e6 / max(window.seconds, 1e-9)
 
 
-def _from_outside(window: Window) -> Verdict | None:
+def _from_outside(window: Window, own: DestinationTime) -> Verdict | None:
     """Nobody could look into the server: what its connections tell."""
-    waiting = sum(writer.wait_output + writer.wait_answer for writer in window.writers)
-    total = sum(writer.all for writer in window.writers)
+    waiting = sum(writer.waiting for writer in own.writers)
+    total = sum(writer.all for writer in own.writers)
     if total <= 0 or waiting < _SIDE_SHARE * sum(stream.wait_destination for stream in window.streams):
         return None
-    tcp = [writer.tcp for writer in window.writers if writer.tcp is not None]
-    busy = sum(own.busy for own in tcp)
+    tcp = [writer.tcp for writer in own.writers if writer.tcp is not None]
+    busy = sum(known.busy for known in tcp)
     if tcp and busy > 0:
-        closed = sum(own.receive_window_limited for own in tcp) / busy
+        closed = sum(known.receive_window_limited for known in tcp) / busy
         if closed < _SIDE_SHARE and busy >= _HALF * waiting:
-            return _link(window)
+            return _link(window, own)
     return Verdict("destination_cpu", "it took rows no faster; nobody could look into the server")
 
 

@@ -22,6 +22,9 @@ _STEADY_SECONDS: Final = 2.0
 # Part of all seconds from which a limit counts against what comes out of the sums.
 _MOST_SECONDS: Final = 0.6
 
+# As `Verdict.what`.
+What = tuple[str, str | None]
+
 
 @dataclass
 class _Stretch:
@@ -44,12 +47,13 @@ class History:
         self._recent: deque[Sample] = deque()
         self._first: Sample | None = None
         self._tail = Tail(files)
-        self._has_learned = False
-        self._seconds: dict[str, float] = {}
-        self._longest: dict[str, _Stretch] = {}
-        self._stretch: tuple[str, _Stretch] | None = None
+        # Connections.
+        self._learned: set[object] = set()
+        self._seconds: dict[What, float] = {}
+        self._longest: dict[What, _Stretch] = {}
+        self._stretch: tuple[What, _Stretch] | None = None
         self._shown: Verdict | None = None
-        self._candidate: tuple[str, float] | None = None
+        self._candidate: tuple[What, float] | None = None
 
     @property
     def seconds(self) -> float:
@@ -61,11 +65,12 @@ class History:
         first = self._first if whole else self._recent[0] if self._recent else None
         return (0.0, 0.0) if first is None else (first.t, self._recent[-1].t)
 
-    def add(self, flow: Line, machine: Line | None, destination: Line | None) -> Verdict | None:
+    def add(self, flow: Line, machine: Line | None, destinations: Sequence[Line]) -> Verdict | None:
         """Takes what was measured at one moment; the verdict about the last seconds, steady enough to be shown."""
-        sample = Sample(flow, machine, destination)
+        sample = Sample(flow, machine, destinations)
         self._first = self._first or sample
-        self._learn(destination)
+        for line in destinations:
+            self._learn(line)
         self._tail.add(sample)
         self._recent.append(sample)
         while len(self._recent) > 2 and sample.t - self._recent[1].t >= _WINDOW_SECONDS:
@@ -92,15 +97,15 @@ class History:
         if self._first is None or len(self._recent) < 2:
             return None
         all_of_it = judge(window(self._first, self._recent[-1]))
-        most = max(self._seconds, key=lambda name: self._seconds[name], default=None)
-        if all_of_it is None or most is None or all_of_it.limit == most:
+        most = max(self._seconds, key=lambda what: self._seconds[what], default=None)
+        if all_of_it is None or most is None or all_of_it.what == most:
             return all_of_it
         share = self._seconds[most] / sum(self._seconds.values())
         if share <= _MOST_SECONDS:
             return all_of_it
         stretch = self._longest[most]
         found = judge(window(stretch.first, stretch.last))
-        is_same = found is not None and found.limit == most
+        is_same = found is not None and found.what == most
         return found.behind(f"{share:.0%} of the time this was so") if found is not None and is_same else all_of_it
 
     def to_dict(self) -> dict[str, Any] | None:
@@ -108,30 +113,38 @@ class History:
         verdict = self.whole()
         if verdict is None or self._first is None:
             return None
+        seconds_by_limit: dict[str, float] = {}
+        for (name, _), seconds in self._seconds.items():
+            seconds_by_limit[name] = seconds_by_limit.get(name, 0.0) + seconds
         return {
             **verdict.to_dict(),
-            "seconds_by_limit": {name: round(seconds, 3) for name, seconds in self._seconds.items()},
+            "seconds_by_limit": {name: round(seconds, 3) for name, seconds in seconds_by_limit.items()},
             "streams": _alone(window(self._first, self._recent[-1])),
             "slow": [stream.to_dict() for stream in self.slow()],
         }
 
-    def _learn(self, destination: Line | None) -> None:
+    def _learn(self, destination: Line) -> None:
         """Counters of a server since its start are known from the first look on: before it they were no less."""
-        known = {name: value for name in SERVER_COUNTERS if (value := (destination or {}).get(name)) is not None}
-        if self._has_learned or not known or self._first is None:
+        connection = destination.get("connection")
+        known = {name: value for name in SERVER_COUNTERS if (value := destination.get(name)) is not None}
+        if connection in self._learned or not known or self._first is None:
             return
-        self._has_learned = True
+        self._learned.add(connection)
 
         def completed(sample: Sample) -> Sample:
-            own = {name: value for name, value in (sample.destination or {}).items() if value is not None}
-            return replace(sample, destination={**(sample.destination or {}), **known, **own})
+            return replace(sample, destinations=[*map(with_known, sample.destinations)])
+
+        def with_known(line: Line) -> Line:
+            if line.get("connection") != connection:
+                return line
+            return {**line, **known, **{name: value for name, value in line.items() if value is not None}}
 
         self._first = completed(self._first)
         self._recent = deque(map(completed, self._recent))
 
     def _count(self, now: Verdict | None, before: Sample, sample: Sample) -> None:
         """Each second has one vote, however many streams are left: else many short ones outvote a long tail."""
-        limit = None if now is None else now.limit
+        limit = None if now is None else now.what
         if self._stretch is None or self._stretch[0] != limit:
             self._stretch = None if limit is None else (limit, _Stretch(before, sample))
         else:
@@ -144,10 +157,10 @@ class History:
             self._longest[limit] = stretch
 
     def _show(self, verdict: Verdict, now: float) -> None:
-        if self._shown is not None and verdict.limit == self._shown.limit:
+        if self._shown is not None and verdict.what == self._shown.what:
             self._shown, self._candidate = verdict, None
-        elif self._candidate is None or self._candidate[0] != verdict.limit:
-            self._candidate = (verdict.limit, now)
+        elif self._candidate is None or self._candidate[0] != verdict.what:
+            self._candidate = (verdict.what, now)
         # The first one needs to be found twice: at the beginning not all who work have been seen yet.
         elif self._shown is None or now - self._candidate[1] >= _STEADY_SECONDS:
             self._shown, self._candidate = verdict, None

@@ -16,14 +16,15 @@ _SIDE_SHARE: Final = 0.25
 @dataclass(frozen=True)
 class CpuShares:
     """`busy`: of all CPUs that this process may use. The others are parts of that busy time: `streams` (this process,
-    but for an engine in it), `destination` (an engine in this process, or a server on this machine), `others`. All 0
-    to 1.
+    but for engines in it), `destination` (engines in this process, and servers on this machine), of that `engines`, and
+    `others`. All 0 to 1.
     """
 
     cpus: float
     busy: float
     streams: float
     destination: float
+    engines: float
     others: float
     taken_away: str | None
 
@@ -45,16 +46,15 @@ def cpu_shares(window: Window) -> CpuShares | None:
         return None
     used = max(machine.busy, 1e-9)
     streams = sum(stream.cpu or 0.0 for stream in window.streams)
-    server = 0.0
-    if window.server is not None and window.server.is_local:
-        server = window.server.cpu or 0.0
-    engine = max(0.0, machine.process - streams) if window.engine is not None else 0.0
+    server = sum(server.cpu or 0.0 for server in window.local_servers)
+    engine = max(0.0, machine.process - streams) if window.engines else 0.0
     own = machine.process + server
     return CpuShares(
         cpus=machine.cpus,
         busy=machine.busy_share,
         streams=min(1.0, (machine.process - engine) / used),
         destination=min(1.0, (server + engine) / used),
+        engines=min(1.0, engine / used),
         others=max(0.0, min(1.0, (machine.busy - own) / used)),
         taken_away=_taken_away(window),
     )

@@ -7,6 +7,7 @@ parts are compared by how busy they are, and only inside the busiest one the lar
 - *an embedded engine*: busy / (busy + waiting for rows).
 - *a server*: its sessions, each as important as the waiting for it: 1 - share of looks that found them waiting for
   rows.
+- *of several destinations* the busiest one counts: the others wait for the streams as these wait for it.
 - *the CPUs*: when they are full, and both sides use a good part of them, they are the limit, unless one side waits for
   something else than a CPU.
 
@@ -22,8 +23,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from headrace.diagnose.busiest import Judged, busiest
 from headrace.diagnose.capacity import next_limit
-from headrace.diagnose.destination import destination_evidence, embedded, server_limit
+from headrace.diagnose.destination import destination_evidence
 from headrace.diagnose.machine import CpuShares, cpu_shares
 from headrace.diagnose.verdict import Verdict
 from headrace.diagnose.window import StreamTime, Window
@@ -37,6 +39,7 @@ _STARVING_SHARE: Final = 0.25
 _SIDE_SHARE: Final = 0.25
 _EXPLAINED_SHARE: Final = 0.5
 _MANY_STREAMS_PER_CPU: Final = 16
+_IDLE: Final = "it was found waiting for rows most of its time"
 
 
 def judge(window: Window) -> Verdict | None:
@@ -45,11 +48,12 @@ def judge(window: Window) -> Verdict | None:
     if window.seconds < MINIMUM_SECONDS or time is None:
         return None
     cpus = cpu_shares(window)
-    found = _limit(window, time, cpus)
+    there = busiest(window, cpus)
+    found = _limit(window, time, cpus, there)
     if found is None:
         return None
-    name, number = next_limit(window, found.limit)
-    return found.with_evidence(_evidence(window, time, cpus)).with_next(name, number)
+    name, number = next_limit(window, found.limit, there.time)
+    return found.with_evidence(_evidence(window, time, cpus, there)).with_next(name, number)
 
 
 def judge_streams(window: Window) -> dict[int, Verdict]:
@@ -61,9 +65,10 @@ def judge_streams(window: Window) -> dict[int, Verdict]:
         if time is None or time.all < MINIMUM_SECONDS:
             continue
         cpus = cpu_shares(window)
-        found = _limit(alone, time, cpus)
+        there = busiest(alone, cpus)
+        found = _limit(alone, time, cpus, there)
         if found is not None:
-            verdicts[stream.number] = found.with_evidence(_evidence(alone, time, cpus))
+            verdicts[stream.number] = found.with_evidence(_evidence(alone, time, cpus, there))
     return verdicts
 
 
@@ -111,39 +116,39 @@ def _off_cpu(stream: StreamTime) -> float:
     return max(0.0, min(stream.read, stream.busy - stream.cpu - (stream.run_queue or 0.0)))
 
 
-def _limit(window: Window, time: _StreamTimes, cpus: CpuShares | None) -> Verdict | None:
-    waited = f"the streams waited for the destination {time.waiting_share:.0%} of their time"
-    destination, how_busy = None, None
-    if window.engine is not None and window.engine.busy + window.engine.wait_input > 0:
-        how_busy = window.engine.busy / (window.engine.busy + window.engine.wait_input)
-        destination = embedded(window, cpus)
-    elif window.writers:
-        destination, how_busy = server_limit(window, cpus)
+def _limit(window: Window, time: _StreamTimes, cpus: CpuShares | None, there: Judged) -> Verdict | None:
+    waited = f"the streams waited for {_all(window)} {time.waiting_share:.0%} of their time"
+    destination, how_busy = there.verdict, there.how_busy
+    behind = f"{waited}, {there.time.words} was the busiest of them" if window.has_several else waited
     crowd = _crowd(window, time, cpus)
     if crowd is not None:
         return crowd
     is_waiting = time.waiting_share >= (_WAITING_SHARE if how_busy is not None else _WAITING_SHARE_ALONE)
     is_destination = destination is not None and is_waiting and (how_busy is None or how_busy >= time.busy_share)
     if destination is not None and is_destination and destination.limit not in ("destination_cpu", "shared_cpu"):
-        return destination.behind(waited)
+        return destination.behind(behind).at(there.time.connection)
     if cpus is not None and cpus.are_shared and not (time.source / time.all >= _SIDE_SHARE):
-        by = f"{cpus.streams:.0%} of it by the streams and {cpus.destination:.0%} by the destination"
+        by = f"{cpus.streams:.0%} of it by the streams and {cpus.destination:.0%} by {_all(window)}"
         sentence = f"{waited}, and the CPUs were {cpus.busy:.0%} busy, {by}"
         return Verdict("shared_cpu", sentence)
     if destination is not None and is_destination:
-        return destination.behind(waited)
+        return destination.behind(behind).at(there.time.connection)
     if time.waiting_share > time.busy_share:
         return _turns(window, waited)
-    return _own(time, cpus)
+    return _own(window, time, cpus)
+
+
+def _all(window: Window) -> str:
+    return "the destinations" if window.has_several else "the destination"
 
 
 def _turns(window: Window, waited: str) -> Verdict | None:
     """The streams wait most of their time, and nobody is seen at work on what they wait for."""
-    if window.engine is None and not window.writers:
+    if not any(own.engine is not None or own.writers for own in window.destinations):
         return None  # somebody takes the rows of whom nothing is known
-    is_far = any(writer.tcp is not None for writer in window.writers)
-    sentence = f"{waited}, but it was found waiting for rows most of its time: they take turns"
-    return Verdict("network" if is_far else "destination_cpu", sentence)
+    idle = "they were found waiting for rows most of their time" if window.has_several else _IDLE
+    is_far = any(own.is_far for own in window.destinations)
+    return Verdict("network" if is_far else "destination_cpu", f"{waited}, but {idle}: they take turns")
 
 
 def _crowd(window: Window, time: _StreamTimes, cpus: CpuShares | None) -> Verdict | None:
@@ -151,22 +156,23 @@ def _crowd(window: Window, time: _StreamTimes, cpus: CpuShares | None) -> Verdic
     if cpus is None or window.side_by_side <= _MANY_STREAMS_PER_CPU * cpus.cpus:
         return None
     queued = time.starving / time.all
-    behind = 0.0 if window.server is None else window.server.queued_share
+    servers = [own.server for own in window.destinations if own.server is not None]
+    behind = max((server.queued_share for server in servers), default=0.0)
     if max(queued, behind) < 2 * _STARVING_SHARE:
         return None
     sentence = f"{window.side_by_side} streams took turns on {cpus.cpus:g} CPUs: they waited {queued:.0%} for one"
     if behind > queued:
-        sentence += f", and their sessions in the server {behind:.0%}"
+        sentence += f", and their sessions in {'a' if window.has_several else 'the'} server {behind:.0%}"
     return Verdict("too_many_streams", sentence)
 
 
-def _own(time: _StreamTimes, cpus: CpuShares | None) -> Verdict:
+def _own(window: Window, time: _StreamTimes, cpus: CpuShares | None) -> Verdict:
     """The streams hardly wait for anybody."""
     shares = {stage: seconds / time.all for stage, seconds in time.stages.items()}
     queued = time.starving / max(sum(time.stages.values()), 1e-9)
     largest = max(shares, key=lambda stage: shares[stage])
     spent = f"the streams spent {shares['read']:.0%} of their time reading and {shares['parse']:.0%} parsing"
-    waited = f"waited for the destination only {time.waiting_share:.0%}"
+    waited = f"waited for {_all(window)} only {time.waiting_share:.0%}"
     off_cpu = time.source / time.all
     if off_cpu >= max(_SIDE_SHARE, *(share - queued * share for stage, share in shares.items() if stage != "read")):
         return Verdict("source_read", f"{spent}, and waited for the source {off_cpu:.0%}")
@@ -187,7 +193,7 @@ def _own(time: _StreamTimes, cpus: CpuShares | None) -> Verdict:
     return Verdict(largest, own)
 
 
-def _evidence(window: Window, time: _StreamTimes, cpus: CpuShares | None) -> dict[str, float]:
+def _evidence(window: Window, time: _StreamTimes, cpus: CpuShares | None, there: Judged) -> dict[str, float]:
     evidence = {
         "waiting_for_destination": time.waiting_share,
         "waiting_for_source": time.source / time.all,
@@ -201,4 +207,4 @@ def _evidence(window: Window, time: _StreamTimes, cpus: CpuShares | None) -> dic
             "cpus_by_destination": cpus.destination,
             "cpus_by_others": cpus.others,
         }
-    return evidence | destination_evidence(window)
+    return evidence | destination_evidence(window, there.time)

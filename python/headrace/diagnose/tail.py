@@ -128,6 +128,6 @@ def _of_stream(since: Sample, last: Sample, number: int) -> Window:
         return {**flow, "streams": [own for own in flow.get("streams") or () if own.get("number") == number]}
 
     return window(
-        Sample(only(since.flow), since.machine, since.destination),
-        Sample(only(last.flow), last.machine, last.destination),
+        Sample(only(since.flow), since.machine, since.destinations),
+        Sample(only(last.flow), last.machine, last.destinations),
     )

@@ -22,11 +22,13 @@ SERVER_COUNTERS: Final = ("checkpoints_requested", *_CHECKPOINT_TIMES)
 
 @dataclass(frozen=True)
 class Sample:
-    """What was measured at one moment; `machine` and `destination` are None where nothing was."""
+    """What was measured at one moment; `machine` is None where nothing was. `destinations`: the lines of all
+    connections that were looked at, in the order of the data flow.
+    """
 
     flow: Line
     machine: Line | None = None
-    destination: Line | None = None
+    destinations: Sequence[Line] = ()
 
     @property
     def t(self) -> float:
@@ -89,7 +91,12 @@ class WriterTime:
     @property
     def all(self) -> float:
         """The time that is explained."""
-        return self.busy + self.wait_input + self.wait_output + self.wait_answer
+        return self.busy + self.wait_input + self.waiting
+
+    @property
+    def waiting(self) -> float:
+        """How long somebody waited for the server."""
+        return self.wait_output + self.wait_answer
 
 
 @dataclass(frozen=True)
@@ -159,29 +166,75 @@ class ServerTime:
 
 @dataclass(frozen=True)
 class EngineTime:
-    """The embedded database. `busy`: it was not asking for rows; `spilled_bytes`: what it has put aside."""
+    """The embedded database. `busy`: it was not asking for rows; `spilled_bytes`: what it has put aside. `cpu_share`:
+    of the CPU time of all engines in this process, which nobody can tell apart, by how long each was busy.
+    """
 
     busy: float
     wait_input: float
     spilled_bytes: int | None
+    cpu_share: float = 1.0
+
+    @property
+    def busy_share(self) -> float | None:
+        """Of its time; None if it had none."""
+        return self.busy / (self.busy + self.wait_input) if self.busy + self.wait_input > 0 else None
+
+
+@dataclass(frozen=True)
+class DestinationTime:
+    """One connection that takes rows, or a query over all rows. `connection` and `query`: which one, if there are
+    several; else neither.
+    """
+
+    connection: str | None = None
+    query: str | None = None
+    writers: Sequence[WriterTime] = ()
+    server: ServerTime | None = None
+    engine: EngineTime | None = None
+
+    @property
+    def words(self) -> str:
+        """What a sentence calls it."""
+        if self.query is not None:
+            return f"the query `{self.query}`"
+        return "the destination" if self.connection is None else f"`{self.connection}`"
+
+    @property
+    def is_far(self) -> bool:
+        """Whether rows go there over a network."""
+        return any(writer.tcp is not None for writer in self.writers)
 
 
 @dataclass(frozen=True)
 class Window:
-    """A data flow between two moments."""
+    """A data flow between two moments. `destinations`: at least one, in the order of the data flow."""
 
     seconds: float
     bytes: int
     rows: int
     streams: Sequence[StreamTime]
-    writers: Sequence[WriterTime] = ()
     machine: MachineTime | None = None
-    server: ServerTime | None = None
-    engine: EngineTime | None = None
+    destinations: Sequence[DestinationTime] = (DestinationTime(),)
 
     def of_stream(self, stream: StreamTime) -> Window:
         """The same with one stream only. Its writers are not known, so all of them stay."""
         return replace(self, streams=[stream])
+
+    @property
+    def has_several(self) -> bool:
+        """Whether it has destinations of several connections."""
+        return len(self.destinations) > 1
+
+    @property
+    def engines(self) -> Sequence[EngineTime]:
+        """Of all destinations."""
+        return [own.engine for own in self.destinations if own.engine is not None]
+
+    @property
+    def local_servers(self) -> Sequence[ServerTime]:
+        """Those whose processes can be looked at."""
+        return [own.server for own in self.destinations if own.server is not None and own.server.is_local]
 
     @property
     def side_by_side(self) -> int:
@@ -198,18 +251,71 @@ def window(before: Sample, after: Sample) -> Window:
     """The differences. Counters of streams, writers and sessions that were not there before began at 0."""
     seconds = max(0.0, _number(after.flow, "t") - _number(before.flow, "t"))
     streams = _pairs(before.flow.get("streams"), after.flow.get("streams"), "number")
-    writers = _pairs(before.flow.get("writers"), after.flow.get("writers"), "number", "process_id")
-    destination = after.destination
-    is_server = destination is not None and destination.get("type") == "postgres"
     return Window(
         seconds=seconds,
         bytes=round(_grown(before.flow, after.flow, "bytes_read")),
         rows=round(_grown(before.flow, after.flow, "rows_read")),
         streams=[_stream(old, new, seconds) for old, new in streams],
-        writers=[_writer(old, new) for old, new in writers],
         machine=_machine(before.machine, after.machine),
-        server=_server(before.destination or {}, destination) if is_server and destination is not None else None,
-        engine=_engine(before, after) if after.flow.get("sink") else None,
+        destinations=_destinations(before, after),
+    )
+
+
+def _destinations(before: Sample, after: Sample) -> Sequence[DestinationTime]:
+    """Each connection by itself, if the flow says which of its writers and consumers are of which one."""
+    takers = [taker for name in ("writers", "sinks") for taker in after.flow.get(name) or ()]
+    names = list(dict.fromkeys(map(_name, [*after.destinations, *takers])))
+    if len(names) < 2 or not any(map(any, map(_name, takers))):
+        return [_destination(_of_one(before), _of_one(after))]
+    times = [_destination(_of_several(before, name), _of_several(after, name)) for name in names]
+    engines = sum(own.engine.busy for own in times if own.engine is not None)
+    return [
+        replace(
+            own,
+            connection=connection,
+            query=query,
+            engine=own.engine and replace(own.engine, cpu_share=own.engine.busy / engines if engines > 0 else 1.0),
+        )
+        for own, (connection, query) in zip(times, names, strict=True)
+    ]
+
+
+def _name(line: Line) -> tuple[str | None, str | None]:
+    """Of the connection, or else of the query, that a line, a writer or a consumer is of."""
+    return line.get("connection"), line.get("query")
+
+
+@dataclass(frozen=True)
+class _Taken:
+    """What was measured of one destination at one moment. `sinks`: its consumers, if it has any."""
+
+    writers: Sequence[Line]
+    sinks: Sequence[Line]
+    line: Line | None
+
+
+def _of_one(sample: Sample) -> _Taken:
+    sink = sample.flow.get("sink")
+    line = sample.destinations[0] if sample.destinations else None
+    return _Taken(sample.flow.get("writers") or (), [sink] if sink else (), line)
+
+
+def _of_several(sample: Sample, name: tuple[str | None, str | None]) -> _Taken:
+    def own(lines: Iterable[Line] | None) -> list[Line]:
+        return [line for line in lines or () if _name(line) == name]
+
+    return _Taken(
+        own(sample.flow.get("writers")), own(sample.flow.get("sinks")), next(iter(own(sample.destinations)), None)
+    )
+
+
+def _destination(before: _Taken, after: _Taken) -> DestinationTime:
+    writers = _pairs(before.writers, after.writers, "destination", "number", "process_id")
+    is_server = after.line is not None and after.line.get("type") == "postgres"
+    return DestinationTime(
+        writers=[_writer(old, new) for old, new in writers],
+        server=_server(before.line or {}, after.line) if is_server and after.line is not None else None,
+        engine=_engine(before, after) if after.sinks else None,
     )
 
 
@@ -301,9 +407,11 @@ def _server(old: Line, new: Line) -> ServerTime:
     )
 
 
-def _engine(before: Sample, after: Sample) -> EngineTime:
-    old, new = _inner(before.flow, "sink"), _inner(after.flow, "sink")
-    spills = [_maybe(sample.destination or {}, "spill_bytes") for sample in (before, after)]
+def _engine(before: _Taken, after: _Taken) -> EngineTime:
+    """Of several tables of one engine the one that has worked most tells."""
+    pairs = _pairs(before.sinks, after.sinks, "destination")
+    old, new = max(pairs, key=lambda pair: _number(pair[1], "busy_seconds"))
+    spills = [_maybe(taken.line or {}, "spill_bytes") for taken in (before, after)]
     spilled = max((size for size in spills if size is not None), default=None)
     return EngineTime(
         busy=_grown(old, new, "busy_seconds"),

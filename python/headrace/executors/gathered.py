@@ -68,11 +68,18 @@ class Gathering:
         return [self.load("", plan, flow, settle)]
 
     @property
+    def name(self) -> str:
+        """Of the transform that it is."""
+        return self._plan.source.name
+
+    @property
     def at_work(self) -> str | None:
         """No rows of it are those of a table."""
         return None
 
-    def watcher(self, run_id: str, plans: Sequence[DataFlowPlan]) -> DestinationWatcher | None:
+    def watcher(
+        self, run_id: str, plans: Sequence[DataFlowPlan], others: Sequence[DataFlowPlan] = ()
+    ) -> DestinationWatcher | None:
         return None
 
     def rows(self) -> object:

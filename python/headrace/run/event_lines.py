@@ -134,6 +134,7 @@ EVENT_LINES: Final[dict[str, EventLine]] = {
                 "streams_by_limit": "how many streams each limit holds up, each judged alone",
                 "is_final": "whether it is about all of the data flow",
             },
+            {"connection": "the one of several connections whose part it is"},
         ),
         EventLine(
             "slow_streams",

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from headrace import core
 from headrace.errors import CancelledError, HeadraceError, TaskTimeoutError
@@ -33,14 +33,14 @@ from headrace.run.judging import Judging
 from headrace.run.kept_errors import let_go_of_memory
 from headrace.run.lookup_contents import LookupContents
 from headrace.run.lookup_tables import Reading, committed_rows
-from headrace.run.metrics import MetricsRecorder
+from headrace.run.metrics import MetricsRecorder, WatchedPlace
 from headrace.run.offenders import name_offender
 from headrace.run.parts_of_flow import StagingWays
 from headrace.run.phases import Phases
 from headrace.run.redact import Redactor
 from headrace.run.summary import Summary, TableResult
 from headrace.run.transformed import lookup_notices
-from headrace.targets import DestinationWatcher, Flow, Target, TaskProgress
+from headrace.targets import Flow, Target, TaskProgress
 
 _TOLD_OF_LOOKUPS: Final = (
     "rows", "null_keys", "duplicates", "lines", "skipped", "bytes_read", "bytes", "seconds"
@@ -59,12 +59,6 @@ def _not_told(_snapshot: dict[str, Any]) -> None:
 def _anew(plan: DataFlowPlan) -> DataFlowPlan:
     """The plan as it was before `continued`, whose note is the last one."""
     return replace(plan, committed={}, notes=plan.notes[:-1]) if plan.committed else plan
-
-
-class Watched(Protocol):
-    """Who can be watched while rows come."""
-
-    def watcher(self, run_id: str, plans: Sequence[DataFlowPlan]) -> DestinationWatcher | None: ...
 
 
 class FlowLoading:
@@ -190,8 +184,9 @@ class FlowLoading:
         rejects = str(self._folder.rejects)
 
         def execute(executor: LocalExecutor, built: BuiltLookups) -> tuple[FlowOutcome, ...]:
-            watching, progress = self._measures([built.plan], loader, rows)
-            run_id = self._folder.run_id
+            run_id, way = self._folder.run_id, built.plan
+            place = WatchedPlace({"connection": way.connection}, lambda: loader.watcher(run_id, [way]))
+            watching, progress = self._measures(way, [place], rows)
             return (executor.run(run_id, built.plan, loader, rejects, progress, cancellation, watching, settled),)
 
         (outcome,) = self._executed([plan], plan, execute, cancellation, rows_of, rows)
@@ -229,8 +224,8 @@ class FlowLoading:
             def run(executor: LocalExecutor, built: BuiltLookups) -> tuple[FlowOutcome, ...]:
                 ways = tuple(replace(way, memory=built.plan.memory.of_one_engine()) for way in shared.ways)
                 whole = replace(shared, ways=ways, whole=built.plan)
-                watching, progress = self._measures(ways, loader, rows)
                 run_id = self._folder.run_id
+                watching, progress = self._measures(ways[0], loader.watched(run_id, ways), rows)
                 return executor.run_ways(run_id, whole, loader, rejects, progress, cancellation, watching, settled)
 
             return self._executed(plans, shared.whole, run, cancellation, rows_of, rows)
@@ -271,11 +266,11 @@ class FlowLoading:
         return tuple(told)
 
     def _measures(
-        self, plans: Sequence[DataFlowPlan], loader: Watched, rows: object | None
+        self, plan: DataFlowPlan, places: Sequence[WatchedPlace], rows: object | None
     ) -> tuple[Measuring, Progress]:
         """What is behind a query over all rows takes no part in the measures: its streams do not read."""
         if rows is None:
-            return self._watching(plans, loader), self._progress(plans[0])
+            return lambda flow: self._metrics.measuring(plan, flow, places), self._progress(plan)
         return _not_measured, _not_told
 
     def _progress(self, plan: DataFlowPlan) -> Progress:
@@ -296,12 +291,6 @@ class FlowLoading:
             )
 
         return progress
-
-    def _watching(self, plans: Sequence[DataFlowPlan], loader: Watched) -> Measuring:
-        def measuring(flow: Flow) -> AbstractContextManager[None]:
-            return self._metrics.measuring(plans[0], flow, lambda: loader.watcher(self._folder.run_id, plans))
-
-        return measuring
 
     def _lookups(
         self, ways: Sequence[DataFlowPlan], plan: DataFlowPlan, cancellation: Cancellation, rows_of: RowsOf

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from headrace.planning import DataFlowPlan
 from headrace.run.events import EventLog
 
 Document = dict[str, Any]
 Line = Mapping[str, Any]
+
+# A verdict is another one if one of these is.
+_WHAT: Final = ("limit", "connection")
 
 
 class Answer(Protocol):
@@ -22,7 +25,7 @@ class Answer(Protocol):
 class FlowJudge(Protocol):
     """The judgement of one data flow. The lines are those of docs/spec/metrics.md."""
 
-    def add(self, flow: Line, machine: Line | None, destination: Line | None) -> Answer | None: ...
+    def add(self, flow: Line, machine: Line | None, destinations: Sequence[Line]) -> Answer | None: ...
     def span(self, *, whole: bool) -> tuple[float, float]: ...
     def streams(self) -> Sequence[Document]: ...
     def slow(self) -> Sequence[Answer]: ...
@@ -53,7 +56,7 @@ class Judging:
             known.pop(plan.task, None)
 
     def look(
-        self, plan: DataFlowPlan, flow: Line, machine: Line | None, destination: Line | None, *, is_last: bool
+        self, plan: DataFlowPlan, flow: Line, machine: Line | None, destinations: Sequence[Line], *, is_last: bool
     ) -> Document | None:
         """Judges a sample. What is to be written down: a verdict that is another one than before, or the last one."""
         if self._judge is None:
@@ -62,12 +65,13 @@ class Judging:
         if judge is None:
             files = plan.shown_paths or [str(file["path"]) for file in plan.source.files]
             judge = self._flows[plan.task] = self._judge.flow(files)
-        now = judge.add(flow, machine, destination)
+        now = judge.add(flow, machine, destinations)
         self._tell_slow(plan, judge)
         if is_last:
             return self._ended(plan, judge)
         verdict = None if now is None else now.to_dict()
-        if verdict is None or verdict["limit"] == self._shown.get(plan.task, {}).get("limit"):
+        shown = self._shown.get(plan.task, {})
+        if verdict is None or all(verdict.get(name) == shown.get(name) for name in _WHAT):
             return None
         verdict["streams"] = list(judge.streams())
         self._shown[plan.task] = verdict
@@ -96,6 +100,8 @@ class Judging:
     def _tell(self, plan: DataFlowPlan, verdict: Document, *, is_final: bool) -> None:
         names = ("limit", "sentence", "next_limit", "next_megabytes_per_second", "remedy")
         said = {name: verdict[name] for name in names}
+        if "connection" in verdict:
+            said["connection"] = verdict["connection"]
         alone = dict(Counter(stream["limit"] for stream in verdict["streams"]).most_common())
         self._events.emit("limit", task=plan.task, table=plan.table, **said, streams_by_limit=alone, is_final=is_final)
 

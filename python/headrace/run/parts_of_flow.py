@@ -13,6 +13,7 @@ from typing import Any, Final, Protocol
 
 from headrace.errors import CancelledError, HeadraceError, InternalError, error_from_dict
 from headrace.planning import DataFlowPlan
+from headrace.run.metrics import WatchedPlace
 from headrace.targets import DestinationWatcher, LoadTimes, Settle, SharedFlow
 
 _STOPPED: Final = "another destination stopped"
@@ -23,7 +24,9 @@ class Sinks(Protocol):
     """Who knows how rows come to a place: its target, or a query over all rows."""
 
     def sink_spec(self, run_id: str, plan: DataFlowPlan) -> dict[str, Any]: ...
-    def watcher(self, run_id: str, plans: Sequence[DataFlowPlan]) -> DestinationWatcher | None: ...
+    def watcher(
+        self, run_id: str, plans: Sequence[DataFlowPlan], others: Sequence[DataFlowPlan] = ()
+    ) -> DestinationWatcher | None: ...
 
 
 class Staging(Protocol):
@@ -38,11 +41,14 @@ class Staging(Protocol):
 
 @dataclass
 class PlaceOfWays:
-    """What a flow has in one place. `tasks`: of the ways that lead there."""
+    """What a flow has in one place. `tasks`: of the ways that lead there; `query`: the name of the query that it is, if
+    it is no connection.
+    """
 
     target: Sinks
     transaction: Staging
     tasks: Sequence[str]
+    query: str | None = None
     times: Sequence[LoadTimes] = ()
     error: BaseException | None = field(default=None, repr=False)
 
@@ -85,10 +91,12 @@ class StagingWays:
         """That of the target."""
         return self._place(plan).target.sink_spec(run_id, plan)
 
-    def watcher(self, run_id: str, plans: Sequence[DataFlowPlan]) -> DestinationWatcher | None:
-        """That of the first place, for all that comes there."""
-        place = self._place(plans[0])
-        return place.target.watcher(run_id, [plan for plan in plans if place.takes(plan.task)])
+    def watched(self, run_id: str, plans: Sequence[DataFlowPlan]) -> Sequence[WatchedPlace]:
+        """All places that get rows of these ways, in the order of the ways."""
+        numbers = dict.fromkeys(self._places.index(self._place(plan)) for plan in plans)
+        taking = [self._places[number] for number in numbers]
+        of_connections = [plan for plan in plans if self._place(plan).query is None]
+        return [_watched(place, run_id, plans, of_connections) for place in taking]
 
     def load_ways(
         self, plans: Sequence[DataFlowPlan], flow: SharedFlow, settles: Sequence[Settle]
@@ -130,6 +138,18 @@ class StagingWays:
 
     def _place(self, plan: DataFlowPlan) -> PlaceOfWays:
         return next(place for place in self._places if place.takes(plan.task))
+
+
+def _watched(
+    place: PlaceOfWays, run_id: str, plans: Sequence[DataFlowPlan], of_connections: Sequence[DataFlowPlan]
+) -> WatchedPlace:
+    own = [plan for plan in plans if place.takes(plan.task)]
+    others = [plan for plan in of_connections if not place.takes(plan.task)]
+    return WatchedPlace(
+        {"connection": own[0].connection} if place.query is None else {"query": place.query},
+        lambda: place.target.watcher(run_id, own, others),
+        [plan.task.removeprefix(f"{plan.flow}/") for plan in own],
+    )
 
 
 def _stage(place: PlaceOfWays, plans: Sequence[DataFlowPlan], part: PartOfFlow, settles: Sequence[Settle]) -> None:

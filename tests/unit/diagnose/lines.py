@@ -9,6 +9,29 @@ from typing import Any
 from headrace.diagnose import Sample
 
 
+def several(load: Load, t: float, **places: Load) -> Sample:
+    """What is measured of a load whose rows go to several connections: streams and machine are those of `load`, and
+    what each of the others has beside them is that of a connection.
+    """
+    alone = load.at(t)
+    samples = {name: place.at(t) for name, place in places.items()}
+
+    def named(kind: str) -> list[dict[str, Any]]:
+        takers = [(name, taker) for name, sample in samples.items() for taker in sample.flow[kind]]
+        return [{"connection": name, "destination": f"to_{name}", **taker} for name, taker in takers]
+
+    sinks = [
+        {"connection": name, "destination": f"to_{name}", **sample.flow["sink"]}
+        for name, sample in samples.items()
+        if sample.flow["sink"]
+    ]
+    # As the core has it: of the one that has worked most.
+    sink = max(sinks, key=lambda own: own["busy_seconds"], default=None)
+    flow = {**alone.flow, "writers": named("writers"), "sink": sink, "sinks": sinks}
+    lines = [{"connection": name, **line} for name, sample in samples.items() for line in sample.destinations]
+    return Sample(flow, alone.machine, lines)
+
+
 @dataclass
 class Load:
     """A load that behaves evenly. Shares of time are 0 to 1; what is left of a stream's time is parsing."""
@@ -52,7 +75,8 @@ class Load:
 
     def at(self, t: float) -> Sample:
         """What is measured `t` seconds behind the start."""
-        return Sample(self._flow(t), self._machine(t) if self.has_machine else None, self._destination(t))
+        line = self._destination(t)
+        return Sample(self._flow(t), self._machine(t) if self.has_machine else None, [line] if line else [])
 
     def _flow(self, t: float) -> dict[str, Any]:
         return {

@@ -21,7 +21,7 @@ def behind(first: Iterable[Sample], load: Load, seconds: int) -> list[Sample]:
     begin = samples[-1]
     for second in range(1, seconds + 1):
         now = load.at(second)
-        samples.append(Sample(_sum(begin.flow, now.flow), _sum(begin.machine or {}, now.machine or {}), None))
+        samples.append(Sample(_sum(begin.flow, now.flow), _sum(begin.machine or {}, now.machine or {})))
     return samples
 
 
@@ -41,7 +41,7 @@ def _sum(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _add(history: History, sample: Sample) -> Verdict | None:
-    return history.add(sample.flow, sample.machine, sample.destination)
+    return history.add(sample.flow, sample.machine, sample.destinations)
 
 
 def test_the_live_verdict_changes_only_when_it_stays() -> None:
@@ -111,9 +111,9 @@ def test_counters_of_a_server_are_known_from_the_first_look_on() -> None:
     history = History()
     for second in range(12):
         sample = load.at(second)
-        if second == 0 and sample.destination is not None:
+        if second == 0:
             counters = dict.fromkeys(SERVER_COUNTERS)
-            sample = replace(sample, destination={**sample.destination, **counters})
+            sample = replace(sample, destinations=[{**line, **counters} for line in sample.destinations])
         _add(history, sample)
     whole = history.whole()
     assert whole is not None and whole.limit == "checkpoint", whole

@@ -210,7 +210,6 @@ def test_what_the_server_counted_before_the_first_look_is_not_ours() -> None:
     """Checkpoints since its start, of which the first line tells nothing yet."""
     load = replace(POSTGRES, found={"IO:DataFileExtend": 4, "cpu": 1}, checkpointer={}, checkpoints=500)
     before, after = load.at(0), load.at(8)
-    assert before.destination is not None
-    before = replace(before, destination={**before.destination, "checkpoints_requested": None})
+    before = replace(before, destinations=[{**line, "checkpoints_requested": None} for line in before.destinations])
     verdict = judge(window(before, after))
     assert verdict is not None and verdict.limit == "destination_io"

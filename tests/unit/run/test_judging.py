@@ -87,7 +87,7 @@ def judging(script: Script | None) -> tuple[Judging, Events]:
 
 
 def look(own: Judging, *, is_last: bool = False) -> dict[str, Any] | None:
-    return own.look(PLAN, {}, None, None, is_last=is_last)
+    return own.look(PLAN, {}, None, (), is_last=is_last)
 
 
 def test_only_changes_are_told_and_written_down() -> None:

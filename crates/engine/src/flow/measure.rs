@@ -16,6 +16,7 @@ impl Flow {
             streams: meters.iter().map(|meter| meter.measure()).collect(),
             writers: shared.destinations.writers(),
             sink: shared.destinations.consumer(),
+            sinks: shared.destinations.consumers(),
             blocks_used: shared.blocks.lent(),
             blocks_total: shared.blocks.limit(),
         }

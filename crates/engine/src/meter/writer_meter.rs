@@ -102,6 +102,7 @@ impl WriterMeter {
         let state = lock(&self.state);
         let seconds = |sending| state.clock.spent(sending).as_secs_f64();
         WriterMeasure {
+            destination: None,
             number: self.number,
             process_id: self.process_id,
             transport: self.transport,

@@ -217,7 +217,7 @@ impl Sink for ArrowSink {
 
     fn consumer(&self) -> Option<ConsumerMeasure> {
         let SinkReport { wait_input_seconds, busy_seconds, batches, rows, .. } = self.shared.report();
-        Some(ConsumerMeasure { wait_input_seconds, busy_seconds, batches, rows })
+        Some(ConsumerMeasure { destination: None, wait_input_seconds, busy_seconds, batches, rows })
     }
 }
 

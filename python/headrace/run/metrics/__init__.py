@@ -2,7 +2,8 @@
 
 from headrace.run.metrics.counters import growth
 from headrace.run.metrics.file import MetricsFile
+from headrace.run.metrics.places import WatchedPlace
 from headrace.run.metrics.reading import Sample, read_samples
 from headrace.run.metrics.recorder import MetricsRecorder
 
-__all__ = ["MetricsFile", "MetricsRecorder", "Sample", "growth", "read_samples"]
+__all__ = ["MetricsFile", "MetricsRecorder", "Sample", "WatchedPlace", "growth", "read_samples"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -16,6 +16,7 @@ from headrace.machine.ticks import Ticks
 from headrace.planning import DataFlowPlan
 from headrace.run.judging import Judging
 from headrace.run.metrics.file import MetricsFile
+from headrace.run.metrics.places import WatchedPlace, with_places
 from headrace.targets import DestinationWatcher, Flow
 
 PERIOD_SECONDS: Final = 1.0
@@ -23,7 +24,6 @@ _BETWEEN_SECONDS: Final = 0.1
 # A sample takes milliseconds; one that hangs is left behind.
 _PATIENCE_SECONDS: Final = 1.0
 Document = Mapping[str, Any]
-MakeWatcher = Callable[[], DestinationWatcher | None]
 
 
 @runtime_checkable
@@ -36,11 +36,14 @@ class MeasuredFlow(Protocol):
 
 @dataclass(eq=False)
 class _Measured:
-    """A data flow that runs. `lock`: no line of it comes behind its last one."""
+    """A data flow that runs. `watchers`: of the places that can be looked at, each with its name. `lock`: no line of it
+    comes behind its last one.
+    """
 
     plan: DataFlowPlan
     flow: Flow
-    watcher: DestinationWatcher | None
+    places: Sequence[WatchedPlace]
+    watchers: Sequence[tuple[Mapping[str, str], DestinationWatcher]]
     lock: threading.Lock = field(default_factory=threading.Lock)
     has_ended: bool = False
 
@@ -91,11 +94,12 @@ class MetricsRecorder:
         self._file.close()
 
     @contextmanager
-    def measuring(self, plan: DataFlowPlan, flow: Flow, make_watcher: MakeWatcher) -> Iterator[None]:
-        """Measures the flow and its destination while the block runs, at its beginning and at its end."""
+    def measuring(self, plan: DataFlowPlan, flow: Flow, places: Sequence[WatchedPlace]) -> Iterator[None]:
+        """Measures the flow and the places its rows go to while the block runs, at its beginning and at its end."""
         if self._judge is not None:
             self._judge.begin(plan)
-        measured = _Measured(plan, flow, self._watcher(make_watcher))
+        watchers = [(place.name, watcher) for place in places if (watcher := self._watcher(place)) is not None]
+        measured = _Measured(plan, flow, places, watchers)
         self._sample_machine(_BETWEEN_SECONDS)
         self._sample_flow(measured)
         self._flows.append(measured)
@@ -104,14 +108,14 @@ class MetricsRecorder:
         finally:
             self._flows.remove(measured)
             self._sample_machine(_BETWEEN_SECONDS)
-            if measured.watcher is not None:
+            for _, watcher in measured.watchers:
                 with self._guarded("destination"):
-                    measured.watcher.close()
+                    watcher.close()
             self._sample_flow(measured, is_last=True)
 
-    def _watcher(self, make: MakeWatcher) -> DestinationWatcher | None:
+    def _watcher(self, place: WatchedPlace) -> DestinationWatcher | None:
         try:
-            return make()
+            return place.make_watcher()
         except Exception as error:
             self._left_out("destination", error)
             return None
@@ -139,16 +143,17 @@ class MetricsRecorder:
             measured.has_ended = is_last
             task = {"task": measured.plan.task}
             counted: Document | None = None
-            watched: Document | None = None
+            watched: list[Document] = []
             if isinstance(measured.flow, MeasuredFlow):
                 with self._guarded("flow"):
-                    counted = {**self._stamp("flow"), **task, **measured.flow.measure()}
+                    own = with_places(measured.flow.measure(), measured.places)
+                    counted = {**self._stamp("flow"), **task, **own}
                     self._file.append(counted)
-            if measured.watcher is not None:
-                names = {**task, "connection": measured.plan.connection}
+            for name, watcher in measured.watchers:
                 with self._guarded("destination"):
-                    watched = {**self._stamp("destination"), **names, **measured.watcher.look()}
-                    self._file.append(watched)
+                    line = {**self._stamp("destination"), **task, **name, **watcher.look()}
+                    watched.append(line)
+                    self._file.append(line)
             if counted is not None and self._judge is not None:
                 with self._guarded("verdict"):
                     verdict = self._judge.look(measured.plan, counted, self._last_machine, watched, is_last=is_last)

@@ -183,7 +183,9 @@ class DuckdbTarget(ClosedBehind):
     def load(self, run_id: str, plan: DataFlowPlan, flow: Flow, settle: Settle) -> LoadTimes:
         return self._load_by(self._connection, run_id, plan).run(flow, settle)
 
-    def watcher(self, run_id: str, plans: Sequence[DataFlowPlan]) -> DestinationWatcher | None:
+    def watcher(
+        self, run_id: str, plans: Sequence[DataFlowPlan], others: Sequence[DataFlowPlan] = ()
+    ) -> DestinationWatcher | None:
         return FileWatcher(self._path, self._options.spill_folder)
 
     def transaction(

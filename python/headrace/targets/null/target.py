@@ -99,7 +99,9 @@ class NullTarget(WithoutLookupRows, ClosedBehind):
         rows = sum(int(item["out"]) for item in result["slices"])
         return LoadTimes(0.0, time.monotonic() - started, 0.0, rows)
 
-    def watcher(self, run_id: str, plans: Sequence[DataFlowPlan]) -> DestinationWatcher | None:
+    def watcher(
+        self, run_id: str, plans: Sequence[DataFlowPlan], others: Sequence[DataFlowPlan] = ()
+    ) -> DestinationWatcher | None:
         return None
 
     def transaction(

@@ -310,12 +310,14 @@ class PostgresTarget(ClosedBehind):
             self._options.is_cancelled,
         )
 
-    def watcher(self, run_id: str, plans: Sequence[DataFlowPlan]) -> DestinationWatcher | None:
+    def watcher(
+        self, run_id: str, plans: Sequence[DataFlowPlan], others: Sequence[DataFlowPlan] = ()
+    ) -> DestinationWatcher | None:
         try:
             free = int(one_value(self._control, sql("free_sessions")) or 0)
         except HeadraceError as error:  # the load will say it
             return Unwatched(error.what)
-        if free < sum(plan.connections for plan in plans) + _SESSIONS_BESIDE_WRITERS:
+        if free < sum(plan.connections for plan in (*plans, *others)) + _SESSIONS_BESIDE_WRITERS:
             self._tell_unwatched(FEW_SESSIONS.format(free))
             return Unwatched(FEW_SESSIONS.format(free))
         spec = self._sessions.spec(session_name(run_id, "watch"), {**self._settings, **WATCH_SETTINGS})

@@ -10,13 +10,19 @@ from typing import Any
 
 import pytest
 
-from headrace.run.metrics import MetricsFile, MetricsRecorder
+from headrace.run.metrics import MetricsFile, MetricsRecorder, WatchedPlace
+from headrace.run.metrics.places import MakeWatcher
 from headrace.run.redact import Redactor
 from tests.metrics_file import Metrics, read_metrics
 from tests.unit.executors.fake_flow import FakeFlow, plan
 from tests.unit.run.metrics.lines import counters
 
 PLAN = plan()
+
+
+def to(make_watcher: MakeWatcher) -> list[WatchedPlace]:
+    """The one connection that rows go to."""
+    return [WatchedPlace({"connection": PLAN.connection}, make_watcher)]
 
 
 class CountingFlow(FakeFlow):
@@ -75,7 +81,7 @@ def test_a_short_flow_has_a_beginning_and_an_end(tmp_path: Path) -> None:
     recording = Recording(tmp_path, period_seconds=60)
     recording.recorder.start(attempt=3)
     watcher = Watcher()
-    with recording.recorder.measuring(PLAN, CountingFlow(), lambda: watcher):
+    with recording.recorder.measuring(PLAN, CountingFlow(), to(lambda: watcher)):
         time.sleep(0.15)
     recording.recorder.stop()
     metrics = recording.metrics()
@@ -93,7 +99,7 @@ def test_lines_come_while_a_flow_runs_and_not_behind_it(tmp_path: Path) -> None:
     recording = Recording(tmp_path)
     recording.recorder.start(1)
     flow = CountingFlow()
-    with recording.recorder.measuring(PLAN, flow, lambda: None):
+    with recording.recorder.measuring(PLAN, flow, ()):
         deadline = time.monotonic() + 20
         while flow.asked < 5 and time.monotonic() < deadline:
             time.sleep(0.01)
@@ -110,7 +116,7 @@ def test_lines_come_while_a_flow_runs_and_not_behind_it(tmp_path: Path) -> None:
 def test_a_flow_that_does_not_count(tmp_path: Path) -> None:
     recording = Recording(tmp_path)
     recording.recorder.start(1)
-    with recording.recorder.measuring(PLAN, FakeFlow({}), Watcher):
+    with recording.recorder.measuring(PLAN, FakeFlow({}), to(Watcher)):
         time.sleep(0.05)
     recording.recorder.stop()
     assert recording.metrics().flows == []
@@ -134,7 +140,7 @@ def test_what_fails_is_left_out_and_told_once(tmp_path: Path, broken: str) -> No
 
     recording = Recording(tmp_path, machine)
     recording.recorder.start(1)
-    with recording.recorder.measuring(PLAN, CountingFlow(error if broken == "flow" else None), watch):
+    with recording.recorder.measuring(PLAN, CountingFlow(error if broken == "flow" else None), to(watch)):
         time.sleep(0.1)
     recording.recorder.stop()
     kind = "destination" if broken == "watcher" else broken
@@ -147,7 +153,7 @@ def test_an_error_of_the_load_goes_through(tmp_path: Path) -> None:
     recording = Recording(tmp_path)
     recording.recorder.start(1)
     flow, watcher = CountingFlow(), Watcher()
-    with pytest.raises(KeyError), recording.recorder.measuring(PLAN, flow, lambda: watcher):
+    with pytest.raises(KeyError), recording.recorder.measuring(PLAN, flow, to(lambda: watcher)):
         raise KeyError("load")
     recording.recorder.stop()
     assert flow.asked == 2
@@ -176,7 +182,7 @@ def test_loops_of_tiny_flows_do_not_look_at_the_machine_each_time(tmp_path: Path
     recording = Recording(tmp_path, machine, period_seconds=60)
     started = time.monotonic()
     for _ in range(50):
-        with recording.recorder.measuring(PLAN, CountingFlow(), lambda: None):
+        with recording.recorder.measuring(PLAN, CountingFlow(), to(lambda: None)):
             pass
     assert len(looks) <= 2 + (time.monotonic() - started) / 0.1
     recording.recorder.stop()
@@ -187,7 +193,7 @@ def test_a_full_disk_does_not_disturb_the_load(tmp_path: Path) -> None:
     notices: list[str] = []
     recorder = MetricsRecorder(MetricsFile(Path("/dev/full"), Redactor(()), notices.append), notices.append)
     recorder.start(1)
-    with recorder.measuring(PLAN, CountingFlow(), Watcher):
+    with recorder.measuring(PLAN, CountingFlow(), to(Watcher)):
         pass
     recorder.stop()
     assert len(notices) == 1
