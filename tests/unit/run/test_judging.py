@@ -26,9 +26,12 @@ class Said:
         return self.members
 
 
-def verdict(limit: str) -> Said:
+def verdict(what: str) -> Said:
+    """The name of a limit; `LIMIT at CONNECTION`: where it is one of several."""
+    limit, _, connection = what.partition(" at ")
     return Said(
         limit=limit,
+        **({"connection": connection} if connection else {}),
         sentence="why",
         streams=[],
         next_limit=None,
@@ -110,6 +113,21 @@ def test_only_changes_are_told_and_written_down() -> None:
     assert events.told[0][1]["table"] == "orders"
     assert events.told[0][1]["streams_by_limit"] == {"parse": 2, "locks": 1}
     assert written[1] is not None and len(written[1]["streams"]) == 3
+
+
+def test_another_connection_is_a_change_although_the_limit_is_the_same() -> None:
+    script = Script(["locks at one", "locks at one", "locks at two", "parse"])
+    own, events = judging(script)
+    written = [look(own) for _ in range(4)]
+    assert [line and (line["limit"], line.get("connection")) for line in written] == [
+        ("locks", "one"),
+        None,
+        ("locks", "two"),
+        ("parse", None),
+    ]
+    told = [members for _, members in events.told]
+    assert [members.get("connection") for members in told] == ["one", "two", None]
+    assert "connection" not in told[-1]
 
 
 def test_the_last_word_is_told_although_nothing_changed_and_can_be_asked_for_once() -> None:

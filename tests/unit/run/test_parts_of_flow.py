@@ -12,7 +12,7 @@ import pytest
 from headrace.errors import CancelledError, SourceError, TargetError
 from headrace.planning import DataFlowPlan
 from headrace.run.parts_of_flow import PlaceOfWays, StagingWays
-from headrace.targets import LoadTimes, Settle, SharedFlow
+from headrace.targets import DestinationWatcher, LoadTimes, Settle, SharedFlow
 
 PLANS = [cast(DataFlowPlan, SimpleNamespace(task=f"load/{name}", flow="load", connection=name)) for name in "abc"]
 SETTLES: list[Settle] = [lambda _rows: {}] * 3
@@ -160,3 +160,33 @@ def test_processes_of_a_server_count_for_its_own_destinations() -> None:
 
     load(flow, (well, seen), (well, well))
     assert flow.seen == [(0, [7]), (2, [7])]
+
+
+class Watchable:
+    """A target that remembers who was to be watched, and who else has sessions."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[list[str], list[str]]] = []
+
+    def watcher(
+        self, _run_id: str, plans: Sequence[DataFlowPlan], others: Sequence[DataFlowPlan] = ()
+    ) -> DestinationWatcher | None:
+        self.asked.append(([plan.task for plan in plans], [plan.task for plan in others]))
+        return None
+
+
+def test_every_place_is_watched_and_a_query_has_no_sessions() -> None:
+    tasks = {"first": ["load/a"], "second": ["load/b"], "query": ["load/c"]}
+    targets = {name: Watchable() for name in tasks}
+    places = [
+        PlaceOfWays(cast(Any, targets[name]), cast(Any, None), own, "totals" if name == "query" else None)
+        for name, own in tasks.items()
+    ]
+    watched = StagingWays(places).watched("run", [PLANS[1], PLANS[0], PLANS[2]])
+    assert [place.name for place in watched] == [{"connection": "b"}, {"connection": "a"}, {"query": "totals"}]
+    assert [place.destinations for place in watched] == [["b"], ["a"], ["c"]]
+    for place in watched:
+        assert place.make_watcher() is None
+    assert targets["first"].asked == [(["load/a"], ["load/b"])]
+    assert targets["second"].asked == [(["load/b"], ["load/a"])]
+    assert [place.name for place in StagingWays(places).watched("run", PLANS[:1])] == [{"connection": "a"}]

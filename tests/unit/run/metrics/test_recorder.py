@@ -95,6 +95,73 @@ def test_a_short_flow_has_a_beginning_and_an_end(tmp_path: Path) -> None:
     assert metrics.flows[1].t - metrics.flows[0].t >= 0.15
 
 
+class NamedFlow(CountingFlow):
+    """A flow with several destinations."""
+
+    def measure(self) -> dict[str, Any]:
+        writers = [{"destination": "one", "number": 1}, {"destination": "two", "number": 1}]
+        sinks = [{"destination": "three", "rows": 1}, {"destination": "sums", "rows": 1}]
+        return {**super().measure(), "writers": writers, "sinks": sinks}
+
+
+def places(**watchers: MakeWatcher) -> list[WatchedPlace]:
+    """Of `one` and `two` in `server`, `three` in `file`, and a query that gets rows for `sums`."""
+    return [
+        WatchedPlace({"connection": "server"}, watchers.get("server", Watcher), ["one", "two"]),
+        WatchedPlace({"connection": "file"}, watchers.get("file", Watcher), ["three"]),
+        WatchedPlace({"query": "totals"}, lambda: None, ["sums"]),
+    ]
+
+
+def test_each_connection_is_watched_and_says_what_is_its_own(tmp_path: Path) -> None:
+    recording = Recording(tmp_path, period_seconds=60)
+    recording.recorder.start(1)
+    server, file = Watcher(), Watcher()
+    with recording.recorder.measuring(PLAN, NamedFlow(), places(server=lambda: server, file=lambda: file)):
+        pass
+    recording.recorder.stop()
+    metrics = recording.metrics()
+    assert members(metrics.destinations, "connection") == ["server", "file"] * 2
+    assert members(metrics.destinations, "file_bytes") == [1, 1, 2, 2]
+    assert (server.closed_at, file.closed_at) == (1, 1)
+    for line in metrics.flows:
+        writers = [(own["connection"], own["destination"]) for own in line.members["writers"]]
+        assert writers == [("server", "one"), ("server", "two")]
+        first, second = line.members["sinks"]
+        assert (first["connection"], second["query"]) == ("file", "totals") and "connection" not in second
+
+
+def test_of_one_connection_writers_need_not_say_whose_they_are(tmp_path: Path) -> None:
+    """Also beside a query over all rows: it is judged as ever."""
+    recording = Recording(tmp_path, period_seconds=60)
+    recording.recorder.start(1)
+    server, _, query = places()
+    with recording.recorder.measuring(PLAN, NamedFlow(), [server, query]):
+        pass
+    recording.recorder.stop()
+    (line, _) = recording.metrics().flows
+    assert not any("connection" in own for own in (*line.members["writers"], *line.members["sinks"]))
+
+
+@pytest.mark.parametrize("broken", ["server", "file"])
+@pytest.mark.parametrize("looks", [False, True])
+def test_a_watcher_that_fails_does_not_disturb_the_others(tmp_path: Path, broken: str, looks: bool) -> None:
+    error = OSError("no such thing")
+
+    def watch() -> Watcher:
+        if not looks:
+            raise error
+        return Watcher(error)
+
+    recording = Recording(tmp_path)
+    recording.recorder.start(1)
+    with recording.recorder.measuring(PLAN, NamedFlow(), places(**{broken: watch})):
+        time.sleep(0.05)
+    recording.recorder.stop()
+    assert recording.notices == [f"lines of kind `destination` are missing in the metrics of the run: {error!r}"]
+    assert set(members(recording.metrics().destinations, "connection")) == {"server", "file"} - {broken}
+
+
 def test_lines_come_while_a_flow_runs_and_not_behind_it(tmp_path: Path) -> None:
     recording = Recording(tmp_path)
     recording.recorder.start(1)
