@@ -9,6 +9,7 @@ from tests.integration.driver import Ended, Project
 from tests.integration.postgres import PostgresProject
 from tests.integration.several_scenes import package, write_files
 from tests.metrics_file import Metrics, read_metrics
+from tests.servers.cluster import LOADER
 
 DUCKDB = "{type: duckdb, path: archive.duckdb}"
 # Every 50th row takes 10 ms; the function is the default of a column that is not loaded.
@@ -74,6 +75,23 @@ def test_one_connection_and_null_are_told_as_one(project: Project) -> None:
     _, metrics = loaded(project, text)
     check(metrics, {"warehouse": "duckdb"})
     assert not [line for line in metrics.verdicts if "connection" in line.members]
+
+
+def test_sessions_of_two_databases_on_one_server_count_together(warehouse: PostgresProject) -> None:
+    """There are enough for the writers of either and its watch, and not for all: writers come first."""
+    write_files(warehouse)
+    with warehouse.target.cluster.database() as other:
+        text = elsewhere(package(), {"archive": f'{{type: postgres, url: "{other.url}"}}'}, {"two": "archive"})
+        warehouse.package(text)
+        warehouse.target.psql(f"ALTER ROLE {LOADER} CONNECTION LIMIT 9")
+        try:
+            warehouse.run("--streams", "2").succeeded()
+        finally:
+            warehouse.target.psql(f"ALTER ROLE {LOADER} CONNECTION LIMIT -1")
+    lines = {line.members["connection"]: line.members["denied"] for line in metrics_of(warehouse).destinations}
+    assert list(lines) == ["warehouse", "archive"]
+    for denied in lines.values():
+        assert denied == ["what the server does: 7 sessions are left over for the load, and so none for watching it"]
 
 
 @pytest.mark.parametrize("slow", ["one", "two"])

@@ -83,9 +83,7 @@ def _queued_streams(window: Window) -> float:
     return sum(stream.run_queue or 0.0 for stream in window.streams)
 
 
-def server_limit(
-    window: Window, own: DestinationTime, cpus: CpuShares | None
-) -> tuple[Verdict | None, float | None]:
+def server_limit(window: Window, own: DestinationTime, cpus: CpuShares | None) -> tuple[Verdict | None, float | None]:
     """The limit of a server, and how busy it was, 0 to 1; None if nobody could look, or for neither."""
     server = own.server
     if server is None or server.samples < _LEAST_SAMPLES:
@@ -205,11 +203,7 @@ _EVIDENCE: Final = {
 
 def _waits(own: DestinationTime) -> dict[int, float]:
     """How long somebody waited for each session of the server, by process id."""
-    return {
-        writer.process_id: writer.waiting
-        for writer in own.writers
-        if writer.process_id is not None
-    }
+    return {writer.process_id: writer.waiting for writer in own.writers if writer.process_id is not None}
 
 
 def _link(window: Window, own: DestinationTime) -> Verdict | None:

@@ -128,10 +128,14 @@ class StreamMeasures:
 
 
 class WriterMeasures:
-    """One connection that takes rows."""
+    """One connection that takes rows. `destination`: which one of several it is of; `place`: the name of the package's
+    connection, if there are several.
+    """
 
-    def __init__(self, writer_number: int, most: int = MOST_SAMPLES) -> None:
+    def __init__(self, writer_number: int, destination: str | None = None, most: int = MOST_SAMPLES) -> None:
         self.number = writer_number
+        self.destination = destination
+        self.place: str | None = None
         self.transport: str | None = None
         self.process_id: int | None = None
         self.tcp: Document = {}
@@ -141,6 +145,7 @@ class WriterMeasures:
 
     def take(self, time: float, line: Document) -> None:
         """Takes over a member of `writers`."""
+        self.place = text(line, "connection") or self.place
         self.transport = text(line, "transport") or self.transport
         self.process_id = whole(line, "process_id")
         self.tcp = document(line, "tcp") or self.tcp
@@ -173,7 +178,8 @@ class FlowMeasures:
         self.attempt = attempt
         self.task = task
         self.streams: dict[int, StreamMeasures] = {}
-        self.writers: dict[int, WriterMeasures] = {}
+        # By the destination, if there are several, and the number: each destination has a writer 1.
+        self.writers: dict[tuple[str, int], WriterMeasures] = {}
         self.last_line: Mapping[str, Any] = {}
         self._most = most
         self._counters = Track(len(_FLOW_COUNTERS), most)
@@ -196,9 +202,10 @@ class FlowMeasures:
             if own is not None:
                 self.streams.setdefault(own, StreamMeasures(own, self._most)).take(time, item)
         for item in documents(line, "writers"):
-            own = whole(item, "number")
+            own, destination = whole(item, "number"), text(item, "destination")
             if own is not None:
-                self.writers.setdefault(own, WriterMeasures(own, self._most)).take(time, item)
+                known = self.writers.setdefault((destination or "", own), WriterMeasures(own, destination, self._most))
+                known.take(time, item)
 
     def close(self) -> None:
         """No more lines come."""

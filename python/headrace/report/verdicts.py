@@ -40,7 +40,8 @@ class StreamLimit:
 @dataclass(frozen=True)
 class Verdict:
     """What limited a data flow, or a run. `at`: when it was found, seconds of its attempt. `begin`: since when it is
-    so, if that is told. `is_final`: it is about all of a flow that has ended.
+    so, if that is told. `is_final`: it is about all of a flow that has ended. `connection`: whose part the limit is, if
+    it is that of one of several.
     """
 
     limit: str
@@ -56,6 +57,7 @@ class Verdict:
     remedy: str | None = None
     streams: tuple[StreamLimit, ...] = ()
     slow: tuple[SlowStream, ...] = ()
+    connection: str | None = None
 
 
 def verdict_of(data: Document) -> Verdict | None:
@@ -89,6 +91,7 @@ def verdict_of(data: Document) -> Verdict | None:
         remedy=text(data, "remedy"),
         streams=tuple(streams),
         slow=tuple(slow),
+        connection=text(data, "connection"),
     )
 
 

@@ -180,5 +180,6 @@ def test_each_server_has_its_own_counters_from_its_first_look_on() -> None:
         ]
         history.add(sample.flow, sample.machine, lines)
     whole = history.whole()
-    assert whole is not None and whole.what == ("checkpoint", "late"), whole.sentence
+    assert whole is not None
+    assert whole.what == ("checkpoint", "late"), whole.sentence
     assert "it made 3 checkpoints because" in whole.sentence, "not the hundreds of the other one"

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
-from headrace.report.flow_measures import STREAM_STATES, WRITER_STATES
+from headrace.report.flow_measures import STREAM_STATES, WRITER_STATES, WriterMeasures
 from headrace.report.lanes import Lane, LaneChart, Stretch, lane_chart
 from headrace.report.markup import Markup, element, join
 from headrace.report.palette import fill
@@ -158,21 +158,23 @@ def _streams(run: RunFiles, tails: Sequence[Tail]) -> Markup | None:
 
 
 def _writers(run: RunFiles) -> Markup | None:
-    lanes: dict[int, dict[str, list[Curve]]] = {}
-    seconds: dict[int, dict[str, float]] = {}
+    lanes: dict[tuple[str, int], dict[str, list[Curve]]] = {}
+    seconds: dict[tuple[str, int], dict[str, float]] = {}
+    hints: dict[tuple[str, int], str] = {}
     for (attempt, task), flow in run.measures.flows.items():
         start = begin_of(run, attempt, task)
-        for number, writer in flow.writers.items():
-            states = lanes.setdefault(number, {state: [] for state in WRITER_STATES})
-            own = seconds.setdefault(number, dict.fromkeys(WRITER_STATES, 0.0))
+        for key, writer in flow.writers.items():
+            states = lanes.setdefault(key, {state: [] for state in WRITER_STATES})
+            own = seconds.setdefault(key, dict.fromkeys(WRITER_STATES, 0.0))
+            hints[key] = _writer_words(writer)
             for state, curve in writer.state_curves(start).items():
                 states[state].append(curve.moved(run.timeline.offset(attempt)))
                 own[state] += writer.state_seconds()[state]
     if not lanes:
         return None
     rows = [
-        Lane(str(number), f"writer {number}: {_shares(seconds[number])}", states)
-        for number, states in sorted(lanes.items())
+        Lane(" ".join(map(str, filter(None, key))), f"{hints[key]}: {_shares(seconds[key])}", states)
+        for key, states in sorted(lanes.items())
     ]
     told = _told(seconds)
     chart = LaneChart(
@@ -189,9 +191,16 @@ def _writers(run: RunFiles) -> Markup | None:
     )
     columns = (Column("writer"), *(Column(STATE_NAMES[state]) for state in WRITER_STATES))
     cells = [
-        [str(number), *(duration(own[state]) for state in WRITER_STATES)] for number, own in sorted(seconds.items())
+        [hints[key].removeprefix("writer "), *(duration(own[state]) for state in WRITER_STATES)]
+        for key, own in sorted(seconds.items())
     ]
     return lane_chart(chart, run.timeline, rows, table(columns, cells, caption="Writers"))
+
+
+def _writer_words(writer: WriterMeasures) -> str:
+    """`writer 1`; of several destinations `writer 1 of orders`, of several connections `writer 1 of orders (archive)`."""
+    of = f" of {writer.destination}" if writer.destination else ""
+    return f"writer {writer.number}{of}" + (f" ({writer.place})" if writer.place else "")
 
 
 def _late(tail: Tail | None) -> Stretch | None:
@@ -224,7 +233,7 @@ def _shares(seconds: Mapping[str, float]) -> str:
     )
 
 
-def _told(seconds: Mapping[int, Mapping[str, float]]) -> dict[str, float]:
+def _told(seconds: Mapping[Any, Mapping[str, float]]) -> dict[str, float]:
     """The share of each state in the time of all rows."""
     whole = sum(sum(own.values()) for own in seconds.values()) or 1.0
     states = next(iter(seconds.values()))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Final
+from typing import Final, NamedTuple
 
 from headrace.report.curves import Chart, Series, joined, lines, stacked
 from headrace.report.markup import Markup, element, join
@@ -32,16 +32,35 @@ def section(run: RunFiles) -> Section | None:
     parts: list[Markup] = []
     if denied:
         parts.append(element("p", f"Not told: {'; '.join(denied)}.", class_="lead"))
-    servers = [item for item in own if item.type != "duckdb"]
-    if servers:
-        parts += [chart for chart in (_waits(run, servers), _log(run, servers)) if chart is not None]
-    files = _files(run, [item for item in own if item.type == "duckdb"])
-    if files is not None:
-        parts.append(files)
+    places = dict.fromkeys(item.connection for item in own)
+    for number, connection in enumerate(places):
+        there = [item for item in own if item.connection == connection]
+        parts += _charts(run, there, _Place(connection, number) if len(places) > 1 else None)
     return Section("destination", "Destination", join(parts)) if parts else None
 
 
-def _waits(run: RunFiles, servers: Sequence[DestinationMeasures]) -> Markup | None:
+class _Place(NamedTuple):
+    """One of several connections. Each has its charts: two of the same server would count its log twice, and sizes of
+    two files are no curve.
+    """
+
+    connection: str
+    number: int
+
+
+def _charts(run: RunFiles, own: Sequence[DestinationMeasures], place: _Place | None) -> list[Markup]:
+    servers = [item for item in own if item.type != "duckdb"]
+    charts = [_waits(run, servers, place), _log(run, servers, place)] if servers else []
+    charts.append(_files(run, [item for item in own if item.type == "duckdb"], place))
+    return [chart for chart in charts if chart is not None]
+
+
+def _named(name: str, title: str, place: _Place | None) -> tuple[str, str]:
+    """The name and the title of a chart."""
+    return (name, title) if place is None else (f"{name}-{place.number}", f"{title}: {place.connection}")
+
+
+def _waits(run: RunFiles, servers: Sequence[DestinationMeasures], place: _Place | None) -> Markup | None:
     total: Counter[str] = Counter()
     for item in servers:
         total.update(item.waits())
@@ -55,8 +74,8 @@ def _waits(run: RunFiles, servers: Sequence[DestinationMeasures]) -> Markup | No
     for item in servers:
         offset = run.timeline.offset(item.attempt)
         for time, found in item.found:
-            place = run.timeline.share(offset + time) * len(cells)
-            cells[min(len(cells) - 1, int(place))].update(found)
+            cell = run.timeline.share(offset + time) * len(cells)
+            cells[min(len(cells) - 1, int(cell))].update(found)
     known = _fill_gaps(cells)
     moments, cells = middles(edges)[known], cells[known]
     series = [
@@ -79,8 +98,7 @@ def _waits(run: RunFiles, servers: Sequence[DestinationMeasures]) -> Markup | No
             )
         )
     chart = Chart(
-        "destination-waits",
-        "What the sessions of the server were found at",
+        *_named("destination-waits", "What the sessions of the server were found at", place),
         f"Shares of {looks:,} looks at the sessions that take rows, stacked; the rest was idle.",
         percent,
         lead=f"{looks:,} looks at the sessions that take rows, about 5 a second at each.",
@@ -99,7 +117,7 @@ def _fill_gaps(cells: list[Counter[str]]) -> slice:
     return slice(known[0], known[-1] + 1)
 
 
-def _log(run: RunFiles, servers: Sequence[DestinationMeasures]) -> Markup | None:
+def _log(run: RunFiles, servers: Sequence[DestinationMeasures], place: _Place | None) -> Markup | None:
     edges = edges_of(run.timeline.seconds, _CELLS)
     grown = [0.0] * (len(edges) - 1)
     for item in servers:
@@ -113,8 +131,7 @@ def _log(run: RunFiles, servers: Sequence[DestinationMeasures]) -> Markup | None
     checkpoints = f"{plural(requested, 'checkpoint')} because the log ran full, {timed:,} by time."
     seconds = edges[1] - edges[0]
     chart = Chart(
-        "destination-log",
-        "Write-ahead log",
+        *_named("destination-log", "Write-ahead log", place),
         f"Bytes of the write-ahead log written per second. {checkpoints}",
         rate,
         lead=f"{size(sum(grown))} in all. Checkpoints of the server meanwhile: {checkpoints}",
@@ -124,7 +141,7 @@ def _log(run: RunFiles, servers: Sequence[DestinationMeasures]) -> Markup | None
     return stacked(chart, run.timeline, middles(edges), [Series("log written", series_colour(1), values)])
 
 
-def _files(run: RunFiles, engines: Sequence[DestinationMeasures]) -> Markup | None:
+def _files(run: RunFiles, engines: Sequence[DestinationMeasures], place: _Place | None) -> Markup | None:
     series = []
     for number, (name, title) in enumerate(_SIZE_NAMES.items()):
         levels = [
@@ -137,8 +154,7 @@ def _files(run: RunFiles, engines: Sequence[DestinationMeasures]) -> Markup | No
     if not series:
         return None
     chart = Chart(
-        "destination-files",
-        "Files of DuckDB",
+        *_named("destination-files", "Files of DuckDB", place),
         "Sizes of the database file, its log, and what the engine has put aside on disk.",
         size,
         height=130,

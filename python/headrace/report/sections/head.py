@@ -119,6 +119,8 @@ def _of_verdict(verdict: Verdict) -> list[Markup]:
     if verdict.remedy:
         parts.append(element("p", element("b", "What would help: "), verdict.remedy, class_="remedy"))
     facts = [evidence(name, value) for name, value in verdict.evidence.items() if value]
+    if verdict.connection:
+        facts.insert(0, ("connection", verdict.connection))
     if verdict.next_limit:
         pace = verdict.next_megabytes_per_second
         at = "" if pace is None else f", at about {rate(pace)}"

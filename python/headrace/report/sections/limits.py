@@ -119,7 +119,7 @@ def _parts(run: RunFiles, key: tuple[int, str], verdicts: Sequence[Verdict]) -> 
     begins = [first, *(verdict.at if verdict.begin is None else verdict.begin for verdict in live[1:])]
     parts: list[_Part] = []
     for verdict, begin, end in zip(live, begins, [*begins[1:], last], strict=True):
-        if parts and parts[-1].verdict.limit == verdict.limit:
+        if parts and (parts[-1].verdict.limit, parts[-1].verdict.connection) == (verdict.limit, verdict.connection):
             parts[-1].end = run.timeline.place(key[0], end)
         elif end > begin:
             parts.append(_Part(verdict, run.timeline.place(key[0], begin), run.timeline.place(key[0], end)))
