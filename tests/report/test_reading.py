@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from dataclasses import replace
@@ -12,7 +13,7 @@ import pytest
 
 from headrace.report.measures import Measures
 from headrace.report.run_files import RunFiles, is_run_folder, read_run
-from headrace.report.sections import limits
+from headrace.report.sections import destination, limits
 from headrace.report.sections.figures import accounts
 from headrace.report.tails import tails_of
 from headrace.report.timeline import Attempt, Timeline
@@ -133,6 +134,66 @@ def test_a_flow_that_is_tried_again_goes_on() -> None:
     measures.close()
     curve = measures.flows[1, "load"].curve("bytes_read")
     assert curve.at(4.0) == 550
+
+
+def test_writers_of_several_destinations_are_told_apart() -> None:
+    """Each has a writer 1: one counter behind the other would be seconds that nobody spent."""
+    measures = Measures()
+    for time in (1.0, 2.0, 3.0):
+        writers: list[dict[str, Any]] = [
+            {"destination": "orders", "connection": "warehouse", "number": 1, "busy_seconds": 0.9 * time},
+            {"destination": "kept", "connection": "archive", "number": 1, "busy_seconds": 0.1 * time},
+        ]
+        assert measures.take(Sample("flow", 1, time, {"task": "load", "streams": [], "writers": writers}))
+    measures.close()
+    found = measures.flows[1, "load"].writers
+    assert {key: writer.place for key, writer in found.items()} == {("orders", 1): "warehouse", ("kept", 1): "archive"}
+    assert [writer.state_seconds()["send"] for writer in found.values()] == pytest.approx([2.7, 0.3])
+
+
+def test_each_connection_has_charts_of_its_own(tmp_path: Path) -> None:
+    folder = postgres_hour(tmp_path, seconds=30, streams=2)
+    lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    watched = [line for line in lines if line["kind"] == "destination"]
+    alone = destination.section(read_run(folder))
+    assert alone is not None and 'id="destination-log"' in str(alone.body)
+    archive = [{**line, "connection": "archive"} for line in watched]
+    files = [
+        {**line, "connection": "files", "type": "duckdb", "file_bytes": 10**6, "wal_bytes": 0, "spill_bytes": 0}
+        for line in watched
+    ]
+    write_lines(folder / "metrics.jsonl", [*archive, *files])
+    section = destination.section(read_run(folder))
+    assert section is not None
+    titles = re.findall(r"<title id=\"(destination-[\w-]+)-title\">([^<]*)", str(section.body))
+    own = watched[0]["connection"]
+    assert titles == [
+        ("destination-waits-0", f"What the sessions of the server were found at: {own}"),
+        ("destination-log-0", f"Write-ahead log: {own}"),
+        ("destination-waits-1", "What the sessions of the server were found at: archive"),
+        ("destination-log-1", "Write-ahead log: archive"),
+        ("destination-files-2", "Files of DuckDB: files"),
+    ]
+    log = re.search(r"[\d.]+ GB in all|[\d.]+ MB in all", str(alone.body))
+    assert log is not None and str(section.body).count(log[0]) == 2, "not twice as much of one of them"
+
+
+def test_a_limit_that_moves_to_another_connection_is_another_band() -> None:
+    lines: list[dict[str, Any]] = [
+        {"t": 3.0, "limit": "locks", "connection": "one", "sentence": "at_one", "is_final": False},
+        {"t": 7.5, "limit": "locks", "connection": "two", "sentence": "at_two", "is_final": False},
+        {"t": 20.0, "limit": "locks", "connection": "two", "sentence": "at_two", "is_final": True},
+    ]
+    measures = Measures()
+    for line in lines:
+        assert measures.take(Sample("verdict", 1, line["t"], {**line, "task": "load"}))
+    run = replace(read_run(Path("nowhere")), measures=measures, timeline=Timeline([Attempt(1, 0.0, 25.0)]))
+    section = limits.section(run)
+    assert section is not None
+    assert re.findall(r"<title>(\w+), (\d+:\d+) to (\d+:\d+): (\w+)", section.body) == [
+        ("locks", "0:00", "0:08", "at_one"),
+        ("locks", "0:08", "0:20", "at_two"),
+    ]
 
 
 def test_bands_of_verdicts_without_a_window() -> None:

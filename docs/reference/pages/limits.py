@@ -19,11 +19,12 @@ each data flow (`tables[].limit` of `summary.json`) and about the run (`limit`).
 _TAIL = """
 Members of a verdict: `limit`; `sentence`, why, with the numbers behind it; `evidence`, these numbers and
 others, shares between 0 and 1 where the name ends in no unit; `next_limit` and `next_megabytes_per_second`, what would
-be the limit if this one were none, and from where on, in MB of source text per second, or null; `remedy`. About a data
-flow that has ended also `seconds_by_limit`, for how long each limit was the limit; `streams`, the verdict about each
-alone; `slow`, streams that ended much later than the others, with their file and what held them up. About a run it is
-the verdict of its longest flow with the limit that had most of the time, and also `flow_seconds_by_limit`: seconds of
-all data flows together, by what limited each. A load of less than half a second has no verdict: null."""
+be the limit if this one were none, and from where on, in MB of source text per second, or null; `remedy`; `connection`,
+where the rows go to several and the limit is a part of one of them. About a data flow that has ended also
+`seconds_by_limit`, for how long each limit was the limit; `streams`, the verdict about each alone; `slow`, streams that
+ended much later than the others, with their file and what held them up. About a run it is the verdict of its longest
+flow with the limit that had most of the time, and also `flow_seconds_by_limit`: seconds of all data flows together, by
+what limited each. A load of less than half a second has no verdict: null."""
 
 
 def page() -> str:

@@ -183,12 +183,9 @@ class EngineTime:
 
 @dataclass(frozen=True)
 class DestinationTime:
-    """One connection that takes rows, or a query over all rows. `connection` and `query`: which one, if there are
-    several; else neither.
-    """
+    """One connection of the package that takes rows; `connection` is its name, if there are several."""
 
     connection: str | None = None
-    query: str | None = None
     writers: Sequence[WriterTime] = ()
     server: ServerTime | None = None
     engine: EngineTime | None = None
@@ -196,8 +193,6 @@ class DestinationTime:
     @property
     def words(self) -> str:
         """What a sentence calls it."""
-        if self.query is not None:
-            return f"the query `{self.query}`"
         return "the destination" if self.connection is None else f"`{self.connection}`"
 
     @property
@@ -264,25 +259,19 @@ def window(before: Sample, after: Sample) -> Window:
 def _destinations(before: Sample, after: Sample) -> Sequence[DestinationTime]:
     """Each connection by itself, if the flow says which of its writers and consumers are of which one."""
     takers = [taker for name in ("writers", "sinks") for taker in after.flow.get(name) or ()]
-    names = list(dict.fromkeys(map(_name, [*after.destinations, *takers])))
-    if len(names) < 2 or not any(map(any, map(_name, takers))):
+    names = list(dict.fromkeys(line.get("connection") for line in [*after.destinations, *takers]))
+    if len(names) < 2 or not any(taker.get("connection") for taker in takers):
         return [_destination(_of_one(before), _of_one(after))]
-    times = [_destination(_of_several(before, name), _of_several(after, name)) for name in names]
+    times = [replace(_destination(_of(before, name), _of(after, name)), connection=name) for name in names]
     engines = sum(own.engine.busy for own in times if own.engine is not None)
-    return [
-        replace(
-            own,
-            connection=connection,
-            query=query,
-            engine=own.engine and replace(own.engine, cpu_share=own.engine.busy / engines if engines > 0 else 1.0),
-        )
-        for own, (connection, query) in zip(times, names, strict=True)
-    ]
+    return [_with_cpu_share(own, engines) for own in times]
 
 
-def _name(line: Line) -> tuple[str | None, str | None]:
-    """Of the connection, or else of the query, that a line, a writer or a consumer is of."""
-    return line.get("connection"), line.get("query")
+def _with_cpu_share(own: DestinationTime, engines: float) -> DestinationTime:
+    """`engines`: how long all of them were busy."""
+    if own.engine is None or engines <= 0:
+        return own
+    return replace(own, engine=replace(own.engine, cpu_share=own.engine.busy / engines))
 
 
 @dataclass(frozen=True)
@@ -300,13 +289,12 @@ def _of_one(sample: Sample) -> _Taken:
     return _Taken(sample.flow.get("writers") or (), [sink] if sink else (), line)
 
 
-def _of_several(sample: Sample, name: tuple[str | None, str | None]) -> _Taken:
+def _of(sample: Sample, connection: str | None) -> _Taken:
     def own(lines: Iterable[Line] | None) -> list[Line]:
-        return [line for line in lines or () if _name(line) == name]
+        return [line for line in lines or () if line.get("connection") == connection]
 
-    return _Taken(
-        own(sample.flow.get("writers")), own(sample.flow.get("sinks")), next(iter(own(sample.destinations)), None)
-    )
+    line = next(iter(own(sample.destinations)), None)
+    return _Taken(own(sample.flow.get("writers")), own(sample.flow.get("sinks")), line)
 
 
 def _destination(before: _Taken, after: _Taken) -> DestinationTime:

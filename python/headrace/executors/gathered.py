@@ -68,11 +68,6 @@ class Gathering:
         return [self.load("", plan, flow, settle)]
 
     @property
-    def name(self) -> str:
-        """Of the transform that it is."""
-        return self._plan.source.name
-
-    @property
     def at_work(self) -> str | None:
         """No rows of it are those of a table."""
         return None

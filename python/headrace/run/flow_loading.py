@@ -185,7 +185,7 @@ class FlowLoading:
 
         def execute(executor: LocalExecutor, built: BuiltLookups) -> tuple[FlowOutcome, ...]:
             run_id, way = self._folder.run_id, built.plan
-            place = WatchedPlace({"connection": way.connection}, lambda: loader.watcher(run_id, [way]))
+            place = WatchedPlace(way.connection, lambda: loader.watcher(run_id, [way]))
             watching, progress = self._measures(way, [place], rows)
             return (executor.run(run_id, built.plan, loader, rejects, progress, cancellation, watching, settled),)
 

@@ -156,10 +156,7 @@ class GatheredPasses:
             with ExitStack() as opened:
                 queries = [self._fed(ways, loader, cancellation, opened) for ways in behind]
                 parts = [self._part(ways, direct) for ways in behind]
-                places = [
-                    PlaceOfWays(query, query, [part.task], query.name)
-                    for query, part in zip(queries, parts, strict=True)
-                ]
+                places = [PlaceOfWays(query, query, [part.task]) for query, part in zip(queries, parts, strict=True)]
                 own = loader.of_pass([way.task for way in direct], places)
                 first = self._passes.in_one_pass([*direct, *parts], own, cancellation, rows_of)
                 outcomes = {way.task: outcome for way, outcome in zip(direct, first, strict=False)}

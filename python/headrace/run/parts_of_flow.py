@@ -41,14 +41,11 @@ class Staging(Protocol):
 
 @dataclass
 class PlaceOfWays:
-    """What a flow has in one place. `tasks`: of the ways that lead there; `query`: the name of the query that it is, if
-    it is no connection.
-    """
+    """What a flow has in one place. `tasks`: of the ways that lead there."""
 
     target: Sinks
     transaction: Staging
     tasks: Sequence[str]
-    query: str | None = None
     times: Sequence[LoadTimes] = ()
     error: BaseException | None = field(default=None, repr=False)
 
@@ -94,9 +91,7 @@ class StagingWays:
     def watched(self, run_id: str, plans: Sequence[DataFlowPlan]) -> Sequence[WatchedPlace]:
         """All places that get rows of these ways, in the order of the ways."""
         numbers = dict.fromkeys(self._places.index(self._place(plan)) for plan in plans)
-        taking = [self._places[number] for number in numbers]
-        of_connections = [plan for plan in plans if self._place(plan).query is None]
-        return [_watched(place, run_id, plans, of_connections) for place in taking]
+        return [_watched(self._places[number], run_id, plans) for number in numbers]
 
     def load_ways(
         self, plans: Sequence[DataFlowPlan], flow: SharedFlow, settles: Sequence[Settle]
@@ -140,13 +135,12 @@ class StagingWays:
         return next(place for place in self._places if place.takes(plan.task))
 
 
-def _watched(
-    place: PlaceOfWays, run_id: str, plans: Sequence[DataFlowPlan], of_connections: Sequence[DataFlowPlan]
-) -> WatchedPlace:
+def _watched(place: PlaceOfWays, run_id: str, plans: Sequence[DataFlowPlan]) -> WatchedPlace:
     own = [plan for plan in plans if place.takes(plan.task)]
-    others = [plan for plan in of_connections if not place.takes(plan.task)]
+    # A query over all rows is a place, too, but has no sessions: its connection is that of the tables behind it.
+    others = [plan for plan in plans if plan.connection != own[0].connection]
     return WatchedPlace(
-        {"connection": own[0].connection} if place.query is None else {"query": place.query},
+        own[0].connection,
         lambda: place.target.watcher(run_id, own, others),
         [plan.task.removeprefix(f"{plan.flow}/") for plan in own],
     )

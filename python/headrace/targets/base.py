@@ -394,9 +394,9 @@ class Target(Protocol):
     def watcher(
         self, run_id: str, plans: Sequence[DataFlowPlan], others: Sequence[DataFlowPlan] = ()
     ) -> DestinationWatcher | None:
-        """Watches the load of the plans, several of one flow, whose `sink_spec` are made. `others`: plans of the flow in
-        other connections, which may be of the same server. None if there is nothing to see. The caller closes it behind
-        the load.
+        """Watches the load of the plans, several of one flow, whose `sink_spec` are made. `others`: plans of the flow
+        in other connections, which may be of the same server. None if there is nothing to see. The caller closes it
+        behind the load.
         """
 
     def transaction(

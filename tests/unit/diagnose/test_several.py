@@ -93,18 +93,6 @@ def test_of_several_the_sentence_and_the_evidence_are_those_of_the_busiest() -> 
     assert alone is not None and "connection" not in alone.to_dict()
 
 
-def test_a_query_over_all_rows_is_called_by_its_name() -> None:
-    def sample(t: float) -> Sample:
-        own = several(HELD_UP, t, server=IDLE, other=IDLE, totals=replace(ENGINE, engine_cpu=0.1))
-        sinks = [{"query": "totals", "destination": "sums", **own.flow["sink"], "connection": None}]
-        lines = [line for line in own.destinations if line["connection"] != "totals"]
-        return replace(own, flow={**own.flow, "sinks": sinks}, destinations=lines)
-
-    verdict = judge(window(sample(3), sample(8)))
-    assert verdict is not None and verdict.connection is None
-    assert ", the query `totals` was the busiest of them, and " in verdict.sentence
-
-
 def test_servers_whose_processes_have_the_same_numbers_are_told_apart() -> None:
     """As of two machines: writer 1 of each has process 101."""
     between = window(several(HELD_UP, 3, one=IDLE, two=LOCKED), several(HELD_UP, 8, one=IDLE, two=LOCKED))

@@ -175,18 +175,17 @@ class Watchable:
         return None
 
 
-def test_every_place_is_watched_and_a_query_has_no_sessions() -> None:
+def test_every_place_is_watched_and_knows_who_else_has_sessions() -> None:
+    """A query over all rows for a table of the same connection has none."""
+    plans = [*PLANS[:2], cast(DataFlowPlan, SimpleNamespace(task="load/c", flow="load", connection="b"))]
     tasks = {"first": ["load/a"], "second": ["load/b"], "query": ["load/c"]}
     targets = {name: Watchable() for name in tasks}
-    places = [
-        PlaceOfWays(cast(Any, targets[name]), cast(Any, None), own, "totals" if name == "query" else None)
-        for name, own in tasks.items()
-    ]
-    watched = StagingWays(places).watched("run", [PLANS[1], PLANS[0], PLANS[2]])
-    assert [place.name for place in watched] == [{"connection": "b"}, {"connection": "a"}, {"query": "totals"}]
+    places = [PlaceOfWays(cast(Any, targets[name]), cast(Any, None), own) for name, own in tasks.items()]
+    watched = StagingWays(places).watched("run", [plans[1], plans[0], plans[2]])
+    assert [place.connection for place in watched] == ["b", "a", "b"]
     assert [place.destinations for place in watched] == [["b"], ["a"], ["c"]]
     for place in watched:
         assert place.make_watcher() is None
-    assert targets["first"].asked == [(["load/a"], ["load/b"])]
+    assert targets["first"].asked == [(["load/a"], ["load/b", "load/c"])]
     assert targets["second"].asked == [(["load/b"], ["load/a"])]
-    assert [place.name for place in StagingWays(places).watched("run", PLANS[:1])] == [{"connection": "a"}]
+    assert [place.connection for place in StagingWays(places).watched("run", plans[:1])] == ["a"]

@@ -13,22 +13,20 @@ MakeWatcher = Callable[[], DestinationWatcher | None]
 
 @dataclass(frozen=True)
 class WatchedPlace:
-    """A connection, or a query over all rows. `name`: what its lines are told apart by, a member `connection` or
-    `query`; `destinations`: those of the data flow that are there; none are told if it has one alone.
-    """
+    """A connection. `destinations`: names of those of the data flow that are there; none if it has one alone."""
 
-    name: Mapping[str, str]
+    connection: str
     make_watcher: MakeWatcher
     destinations: Collection[str] = ()
 
 
-def with_places(counted: Mapping[str, Any], places: Sequence[WatchedPlace]) -> Mapping[str, Any]:
-    """A `flow` line whose writers and consumers say of which place they are, if there are several connections."""
-    if sum("connection" in place.name for place in places) < 2:
+def with_connections(counted: Mapping[str, Any], places: Sequence[WatchedPlace]) -> Mapping[str, Any]:
+    """What a flow has counted, with the connection of each writer and consumer, if there are several."""
+    if len({place.connection for place in places}) < 2:
         return counted
-    names = {destination: place.name for place in places for destination in place.destinations}
+    connections = {destination: place.connection for place in places for destination in place.destinations}
 
-    def named(takers: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-        return [{**names.get(str(taker.get("destination")), {}), **taker} for taker in takers]
+    def told(takers: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+        return [{"connection": connections[taker["destination"]], **taker} for taker in takers]
 
-    return {**counted, **{kind: named(counted[kind]) for kind in ("writers", "sinks") if kind in counted}}
+    return {**counted, **{kind: told(counted[kind]) for kind in ("writers", "sinks") if kind in counted}}

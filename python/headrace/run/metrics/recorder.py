@@ -16,7 +16,7 @@ from headrace.machine.ticks import Ticks
 from headrace.planning import DataFlowPlan
 from headrace.run.judging import Judging
 from headrace.run.metrics.file import MetricsFile
-from headrace.run.metrics.places import WatchedPlace, with_places
+from headrace.run.metrics.places import WatchedPlace, with_connections
 from headrace.targets import DestinationWatcher, Flow
 
 PERIOD_SECONDS: Final = 1.0
@@ -36,14 +36,14 @@ class MeasuredFlow(Protocol):
 
 @dataclass(eq=False)
 class _Measured:
-    """A data flow that runs. `watchers`: of the places that can be looked at, each with its name. `lock`: no line of it
-    comes behind its last one.
+    """A data flow that runs. `watchers`: of the connections that can be looked at. `lock`: no line of it comes behind
+    its last one.
     """
 
     plan: DataFlowPlan
     flow: Flow
     places: Sequence[WatchedPlace]
-    watchers: Sequence[tuple[Mapping[str, str], DestinationWatcher]]
+    watchers: Sequence[tuple[str, DestinationWatcher]]
     lock: threading.Lock = field(default_factory=threading.Lock)
     has_ended: bool = False
 
@@ -98,7 +98,7 @@ class MetricsRecorder:
         """Measures the flow and the places its rows go to while the block runs, at its beginning and at its end."""
         if self._judge is not None:
             self._judge.begin(plan)
-        watchers = [(place.name, watcher) for place in places if (watcher := self._watcher(place)) is not None]
+        watchers = [(place.connection, watcher) for place in places if (watcher := self._watcher(place)) is not None]
         measured = _Measured(plan, flow, places, watchers)
         self._sample_machine(_BETWEEN_SECONDS)
         self._sample_flow(measured)
@@ -146,12 +146,13 @@ class MetricsRecorder:
             watched: list[Document] = []
             if isinstance(measured.flow, MeasuredFlow):
                 with self._guarded("flow"):
-                    own = with_places(measured.flow.measure(), measured.places)
+                    own = with_connections(measured.flow.measure(), measured.places)
                     counted = {**self._stamp("flow"), **task, **own}
                     self._file.append(counted)
-            for name, watcher in measured.watchers:
+            for connection, watcher in measured.watchers:
+                names = {**task, "connection": connection}
                 with self._guarded("destination"):
-                    line = {**self._stamp("destination"), **task, **name, **watcher.look()}
+                    line = {**self._stamp("destination"), **names, **watcher.look()}
                     watched.append(line)
                     self._file.append(line)
             if counted is not None and self._judge is not None:

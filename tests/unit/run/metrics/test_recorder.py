@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ PLAN = plan()
 
 def to(make_watcher: MakeWatcher) -> list[WatchedPlace]:
     """The one connection that rows go to."""
-    return [WatchedPlace({"connection": PLAN.connection}, make_watcher)]
+    return [WatchedPlace(PLAN.connection, make_watcher)]
 
 
 class CountingFlow(FakeFlow):
@@ -100,16 +101,16 @@ class NamedFlow(CountingFlow):
 
     def measure(self) -> dict[str, Any]:
         writers = [{"destination": "one", "number": 1}, {"destination": "two", "number": 1}]
-        sinks = [{"destination": "three", "rows": 1}, {"destination": "sums", "rows": 1}]
+        sinks = [{"destination": "three", "rows": 1}]
         return {**super().measure(), "writers": writers, "sinks": sinks}
 
 
 def places(**watchers: MakeWatcher) -> list[WatchedPlace]:
-    """Of `one` and `two` in `server`, `three` in `file`, and a query that gets rows for `sums`."""
+    """Of `one` and `two` in `server`, `three` in `file`, and one that takes nothing in."""
     return [
-        WatchedPlace({"connection": "server"}, watchers.get("server", Watcher), ["one", "two"]),
-        WatchedPlace({"connection": "file"}, watchers.get("file", Watcher), ["three"]),
-        WatchedPlace({"query": "totals"}, lambda: None, ["sums"]),
+        WatchedPlace("server", watchers.get("server", Watcher), ["one", "two"]),
+        WatchedPlace("file", watchers.get("file", Watcher), ["three"]),
+        WatchedPlace("nowhere", lambda: None, ["none"]),
     ]
 
 
@@ -127,15 +128,15 @@ def test_each_connection_is_watched_and_says_what_is_its_own(tmp_path: Path) -> 
     for line in metrics.flows:
         writers = [(own["connection"], own["destination"]) for own in line.members["writers"]]
         assert writers == [("server", "one"), ("server", "two")]
-        first, second = line.members["sinks"]
-        assert (first["connection"], second["query"]) == ("file", "totals") and "connection" not in second
+        assert line.members["sinks"] == [{"connection": "file", "destination": "three", "rows": 1}]
 
 
 def test_of_one_connection_writers_need_not_say_whose_they_are(tmp_path: Path) -> None:
     """Also beside a query over all rows: it is judged as ever."""
     recording = Recording(tmp_path, period_seconds=60)
     recording.recorder.start(1)
-    server, _, query = places()
+    server, file, _ = places()
+    query = replace(file, connection="server", make_watcher=lambda: None)
     with recording.recorder.measuring(PLAN, NamedFlow(), [server, query]):
         pass
     recording.recorder.stop()
