@@ -198,7 +198,7 @@ def _writers(run: RunFiles) -> Markup | None:
 
 
 def _writer_words(writer: WriterMeasures) -> str:
-    """`writer 1`; of several destinations `writer 1 of orders`, in several connections `writer 1 of orders (archive)`."""
+    """`writer 1`; of several destinations `writer 1 of orders`, of several connections also `(archive)` behind that."""
     of = f" of {writer.destination}" if writer.destination else ""
     return f"writer {writer.number}{of}" + (f" ({writer.place})" if writer.place else "")
 
