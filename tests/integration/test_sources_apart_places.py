@@ -109,11 +109,34 @@ def test_what_is_left_without_one_source(warehouse: PostgresProject, archive: se
     assert killed.exit_code not in (0, 1), killed.stderr
     ended = warehouse.resume()
     assert {own["table"] for own in ended.succeeded()["tables"]} == {"big", "small"}
-    assert {own["table"] for own in ended.summary["skipped"]} <= {*OF_ORDERS}
+    assert {own["table"] for own in ended.summary["skipped"]} == {*OF_ORDERS}
     found = tables_of(warehouse, WANTED, archive)
     assert all(found[name] == before[name] for name in OF_ORDERS)
     assert len(found["big"]) + len(found["small"]) == len(before["big"]) + len(before["small"]) + 1
     assert ended.summary["rows_read"] == len(found["big"]) + len(found["small"])
+
+
+def test_tables_without_rows_are_neither_visible_nor_left(project: Project) -> None:
+    """A commit fails: only tables that get rows are told as there, or as missing."""
+    write_files(project)
+    project.package(source(archived({"orders", "small"}), "missing: skip"))
+    (project.inbox / "orders.1").unlink()
+    failed = project.command([sys.executable, "-c", stopped("before", 1, "busy"), *project.arguments()[3:]])
+    what = failed.error.splitlines()[0]
+    assert what == "error: busy; visible already: warehouse.big; left to load: archive.small", failed.error
+
+
+def test_files_that_have_come_since_a_kill(project: Project) -> None:
+    """Of a source that had none: all that is left is a place without rows."""
+    write_files(project)
+    project.package(source(archived({"orders"}, "nowhere"), "missing: skip"))
+    text = (project.inbox / "orders.1").read_text()
+    (project.inbox / "orders.1").unlink()
+    project.command([sys.executable, "-c", stopped("before", 1), *project.arguments()[3:]])
+    project.file("orders.1", text)
+    error = project.resume().error
+    assert "its source files have changed" in error and "a file that was not there" in error, error
+    assert "orders.1" in error
 
 
 def test_without_any_file_nothing_is_loaded(project: Project) -> None:
