@@ -183,6 +183,26 @@ def test_a_pipe_beside_files(project: Project) -> None:
     writer.join()
     assert tables_of(project, WANTED) == rows
     assert tables["orders"]["rows_read"] == ORDERS
+    verified = json.loads(headrace(project, "verify", "--runs-dir", "runs", "last", "--json").stdout)["tables"]
+    told = {own["table"]: own["status"] for own in verified}
+    assert (told["orders"], told["big"], told["small"]) == ("not_comparable", "equal", "equal"), verified
+
+
+def test_what_is_left_behind_a_pipe(project: Project) -> None:
+    """Killed when all tables of the pipe are complete: those of the files are loaded."""
+    write_files(project)
+    rows = wanted(project)
+    text = (project.inbox / "orders.1").read_bytes()
+    (project.inbox / "orders.1").unlink()
+    os.mkfifo(project.inbox / "pipe")
+    archive = {"big", "small"}
+    project.package(archived(archive).replace('files: "orders.*"', "files: pipe"))
+    writer = Thread(target=(project.inbox / "pipe").write_bytes, args=(text,))
+    writer.start()
+    project.command([sys.executable, "-c", stopped("before", 1), *project.arguments()[3:]])
+    writer.join()
+    balanced(project.resume())
+    assert tables_of(project, WANTED, archive) == rows
 
 
 @pytest.mark.parametrize(
