@@ -225,6 +225,18 @@ def test_a_table_of_one_source_is_divided(sales: Project, clause: str) -> None:
     assert tables_of(sales, WANTED) == rows
 
 
+def test_a_view_of_a_source_with_fewer_slices_than_streams(warehouse: PostgresProject) -> None:
+    """One table for each of its slices at most, however short some are."""
+    write_files(warehouse)
+    write = 'connection: warehouse, table: {}, target: "${{target}}"'
+    warehouse.package(PACKAGE.replace(write.format("small"), f"{write.format('small')}, load: view"))
+    warehouse.file("customers.1", customer(1))
+    rows = wanted(warehouse)
+    balanced(warehouse.run())
+    assert tables_of(warehouse, WANTED) == rows
+    assert sum("public.small_" in name for name in warehouse.tables()) == 3
+
+
 def test_members_of_a_transaction_in_a_loop(sales: Project) -> None:
     head, _, flow = PACKAGE.partition("tasks:\n  load:\n")
     flow = flow.replace('files: "orders.*"', 'files: "orders.${n}"').replace('"${target}"', "append")
