@@ -188,6 +188,16 @@ def test_a_pipe_beside_files(project: Project) -> None:
     assert (told["orders"], told["big"], told["small"]) == ("not_comparable", "equal", "equal"), verified
 
 
+def test_more_pipes_than_streams(project: Project) -> None:
+    """Of two sources: who writes to them may wait for one of them."""
+    write_files(project)
+    for name in ("one", "two"):
+        os.mkfifo(project.inbox / name)
+    project.package(PACKAGE.replace('files: "orders.*"', "files: one").replace('["customers.*", "more.gz"]', "two"))
+    error = project.run(streams=1).error
+    assert error.startswith("error: the sources `orders` and `customers` have more pipes than streams"), error
+
+
 def test_what_is_left_behind_a_pipe(project: Project) -> None:
     """Killed when all tables of the pipe are complete: those of the files are loaded."""
     write_files(project)
