@@ -123,6 +123,19 @@ def test_what_is_left_is_loaded_once_more(warehouse: PostgresProject, archive: s
     assert tables_of(warehouse, WANTED, archive) == rows
 
 
+@pytest.mark.faults
+@pytest.mark.parametrize("archive", [{"orders", "open", "strays"}, {"big", "small"}], ids=["orders", "customers"])
+def test_what_one_place_has_staged_is_not_read_again(warehouse: PostgresProject, archive: set[str]) -> None:
+    """Killed before the first commit: PostgreSQL has all rows of one source out of sight, DuckDB none of the other."""
+    write_files(warehouse)
+    warehouse.package(archived(archive))
+    rows = wanted(warehouse)
+    killed = warehouse.command([sys.executable, "-c", stopped("before", 0), *warehouse.arguments()[3:]])
+    assert killed.exit_code not in (0, 1), killed.stderr
+    balanced(warehouse.resume())
+    assert tables_of(warehouse, WANTED, archive) == rows
+
+
 def test_a_row_that_breaks_a_constraint_is_named(sales: Project) -> None:
     """Of the second source, by its own file and row, although other values were ignored."""
     sales.package("".join(line for line in PACKAGE.splitlines(True) if ", from: " not in line))

@@ -183,6 +183,25 @@ def test_a_source_without_files_leaves_its_tables_alone(project: Project, kind: 
     assert ended.summary["bytes_read"] == text_bytes(project, "[cm]*" if is_skipped else "*[1-9z]")
 
 
+@KINDS
+def test_what_is_left_where_nothing_comes_together(project: Project, kind: Kind) -> None:
+    """Killed between two places, each of which has a table of the join or union without rows, and one of customers."""
+    write_files(project, kind, bare=True)
+    text = package(kind, bare=True, archived=("small", "facts"))
+    text += '        others: {input: met, connection: warehouse, table: others, target: "${target}"}\n'
+    for name in ("orders.*", "lines.*", "later.*"):
+        text = text.replace(f'files: "{name}"', f'files: "{name}", missing: skip')
+    project.package(text)
+    for path in project.inbox.glob("[ol]*"):
+        path.unlink()
+    project.command([sys.executable, "-c", stopped("before", 1), *project.arguments()[3:]])
+    ended = project.resume()
+    assert {own["table"] for own in ended.succeeded()["skipped"]} == {"facts", "others"}
+    assert {own["table"] for own in ended.summary["tables"]} == {"big", "small"}
+    found = tables_of(project, OF_CUSTOMERS, {"small"})
+    assert sum(map(len, found.values())) == CUSTOMERS - CUSTOMERS % 3
+
+
 def text_bytes(project: Project, files: str) -> int:
     """Of files that are there, as they are read."""
     texts = [path.read_bytes() for path in project.inbox.glob(files)]

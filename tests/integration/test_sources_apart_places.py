@@ -109,11 +109,34 @@ def test_what_is_left_without_one_source(warehouse: PostgresProject, archive: se
     assert killed.exit_code not in (0, 1), killed.stderr
     ended = warehouse.resume()
     assert {own["table"] for own in ended.succeeded()["tables"]} == {"big", "small"}
-    assert {own["table"] for own in ended.summary["skipped"]} <= {*OF_ORDERS}
+    assert {own["table"] for own in ended.summary["skipped"]} == {*OF_ORDERS}
     found = tables_of(warehouse, WANTED, archive)
     assert all(found[name] == before[name] for name in OF_ORDERS)
     assert len(found["big"]) + len(found["small"]) == len(before["big"]) + len(before["small"]) + 1
     assert ended.summary["rows_read"] == len(found["big"]) + len(found["small"])
+
+
+def test_tables_without_rows_are_neither_visible_nor_left(project: Project) -> None:
+    """A commit fails: only tables that get rows are told as there, or as missing."""
+    write_files(project)
+    project.package(source(archived({"orders", "small"}), "missing: skip"))
+    (project.inbox / "orders.1").unlink()
+    failed = project.command([sys.executable, "-c", stopped("before", 1, "busy"), *project.arguments()[3:]])
+    what = failed.error.splitlines()[0]
+    assert what == "error: busy; visible already: warehouse.big; left to load: archive.small", failed.error
+
+
+def test_files_that_have_come_since_a_kill(project: Project) -> None:
+    """Of a source that had none: all that is left is a place without rows."""
+    write_files(project)
+    project.package(source(archived({"orders"}, "nowhere"), "missing: skip"))
+    text = (project.inbox / "orders.1").read_text()
+    (project.inbox / "orders.1").unlink()
+    project.command([sys.executable, "-c", stopped("before", 1), *project.arguments()[3:]])
+    project.file("orders.1", text)
+    error = project.resume().error
+    assert "its source files have changed" in error and "a file that was not there" in error, error
+    assert "orders.1" in error
 
 
 def test_without_any_file_nothing_is_loaded(project: Project) -> None:
@@ -160,6 +183,36 @@ def test_a_pipe_beside_files(project: Project) -> None:
     writer.join()
     assert tables_of(project, WANTED) == rows
     assert tables["orders"]["rows_read"] == ORDERS
+    verified = json.loads(headrace(project, "verify", "--runs-dir", "runs", "last", "--json").stdout)["tables"]
+    told = {own["table"]: own["status"] for own in verified}
+    assert (told["orders"], told["big"], told["small"]) == ("not_comparable", "equal", "equal"), verified
+
+
+def test_more_pipes_than_streams(project: Project) -> None:
+    """Of two sources: who writes to them may wait for one of them."""
+    write_files(project)
+    for name in ("one", "two"):
+        os.mkfifo(project.inbox / name)
+    project.package(PACKAGE.replace('files: "orders.*"', "files: one").replace('["customers.*", "more.gz"]', "two"))
+    error = project.run(streams=1).error
+    assert error.startswith("error: the sources `orders` and `customers` have more pipes than streams"), error
+
+
+def test_what_is_left_behind_a_pipe(project: Project) -> None:
+    """Killed when all tables of the pipe are complete: those of the files are loaded."""
+    write_files(project)
+    rows = wanted(project)
+    text = (project.inbox / "orders.1").read_bytes()
+    (project.inbox / "orders.1").unlink()
+    os.mkfifo(project.inbox / "pipe")
+    archive = {"big", "small"}
+    project.package(archived(archive).replace('files: "orders.*"', "files: pipe"))
+    writer = Thread(target=(project.inbox / "pipe").write_bytes, args=(text,))
+    writer.start()
+    project.command([sys.executable, "-c", stopped("before", 1), *project.arguments()[3:]])
+    writer.join()
+    balanced(project.resume())
+    assert tables_of(project, WANTED, archive) == rows
 
 
 @pytest.mark.parametrize(
@@ -180,6 +233,18 @@ def test_a_table_of_one_source_is_divided(sales: Project, clause: str) -> None:
     sales.package(text)
     balanced(sales.run())
     assert tables_of(sales, WANTED) == rows
+
+
+def test_a_view_of_a_source_with_fewer_slices_than_streams(warehouse: PostgresProject) -> None:
+    """One table for each of its slices at most, however short some are."""
+    write_files(warehouse)
+    write = 'connection: warehouse, table: {}, target: "${{target}}"'
+    warehouse.package(PACKAGE.replace(write.format("small"), f"{write.format('small')}, load: view"))
+    warehouse.file("customers.1", customer(1))
+    rows = wanted(warehouse)
+    balanced(warehouse.run())
+    assert tables_of(warehouse, WANTED) == rows
+    assert sum("public.small_" in name for name in warehouse.tables()) == 3
 
 
 def test_members_of_a_transaction_in_a_loop(sales: Project) -> None:

@@ -44,7 +44,9 @@ class SharedFlowRules:
                 self._refuse(
                     ("destinations", name, "partition", "range"),
                     "several destinations cannot be filled in one pass if one has a partition for each file",
-                    expected="`bounds` as a list of keys, `every` or `parts` of ranges, `list` or `hash`",
+                    expected="`bounds` as a list of keys, `every` or `parts` of ranges, `list` or `hash`"
+                    if together is None
+                    else "`bounds` as a list of keys, `every` with `from` and `to`, `list` or `hash`",
                     hint="Give the bounds, or leave `partition` out.",
                 )
             if own.partitions is not None:

@@ -49,7 +49,7 @@ from headrace.planning.reunions import ReunionPlan
 from headrace.planning.rows_before import CommittedSlice, RowsBefore
 from headrace.planning.run_facts import RunFacts
 from headrace.planning.shared_plan import NO_REJECTS, SharedPlan, branches_of, shared_plan
-from headrace.planning.source_pass import plan_source_pass
+from headrace.planning.source_pass import plan_source_pass, source_alone
 from headrace.planning.source_snapshot import SourcePart, SourceSnapshot
 from headrace.planning.splits import SplitPlan
 from headrace.planning.sql_transforms import SqlPlan
@@ -138,6 +138,7 @@ __all__ = [
     "refuse_loaded",
     "rule_from_dict",
     "shared_plan",
+    "source_alone",
     "table_after",
     "with_outside_keys",
 ]

@@ -92,6 +92,7 @@ class SharedPlan:
             "transforms": [busy[place] for place in own if place < len(busy)],
             "shared": self._sums(result) if number == 0 else None,
             "tells_files": self._tells_files(number),
+            "was_begun": any(way.committed for way in self.ways),
         }
 
     def told(self, number: int, result: Mapping[str, Any]) -> dict[str, Any]:

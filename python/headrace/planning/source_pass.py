@@ -17,6 +17,13 @@ from headrace.planning.target_table import display_name
 from headrace.planning.transforms import plan_transforms
 
 
+def source_alone(task: DataFlowTask, source: SourceSnapshot) -> SourceSnapshot:
+    """What is read for it, as if its flow had no other sources."""
+    if task.together is None:
+        return source
+    return source.without_apart(len(task.together.brought)) if task.front is None else source.alone(task.front)
+
+
 def plan_source_pass(
     task: DataFlowTask,
     source: SourceSnapshot,
@@ -34,10 +41,7 @@ def plan_source_pass(
 
     Raises TypeMismatchError if the table has other columns by now, or MemoryLimitError.
     """
-    if task.front is not None:
-        source, task = source.alone(task.front), task.alone
-    elif task.together is not None:
-        source, task = source.without_apart(len(task.together.brought)), task.alone
+    source, task = source_alone(task, source), task.alone
     destination = task.destination
     layout = task.source.layout
     table_name = display_name(destination, default_schema)

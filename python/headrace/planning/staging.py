@@ -53,7 +53,8 @@ def plan_staging(
         # What happens to partitions that exist stands in the notes of the division.
         why = _what_is_switched(table, division.partitioning)
     elif load == "view":
-        names = part_names(table, [None] * streams)
+        # Of several sources apart one may have less than there are streams for all of them.
+        names = part_names(table, [None] * max(1, min(streams, source.groups)))
         tables = _stream_tables(source, names, owned=not commits)
     else:
         whole = tuple(int(item["number"]) for item in source.slices)
@@ -200,7 +201,8 @@ def _notes(
             who = "each is loaded by one stream" if owned else f"{streams} streams share them"
             notes.append(f"{counted(len(homes), 'partition')}, one for each file with rows; {who}")
     elif load == "view":
-        notes.append(f"{counted(len(tables), 'table')}, one for each stream")
+        who = "one for each stream" if len(tables) == streams else "each is loaded by one stream"
+        notes.append(f"{counted(len(tables), 'table')}, {who}")
     if table.capabilities.freezes:
         notes.append(_freeze(switch, tables, partitioning, commits, table.capabilities.skips_log))
     return notes

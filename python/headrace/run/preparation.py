@@ -41,6 +41,7 @@ from headrace.planning import (
     lookup_engine_bytes,
     own_tables,
     plan_data_flow,
+    source_alone,
     table_after,
     with_outside_keys,
 )
@@ -403,8 +404,8 @@ def _key_facts(
 
 def _refuse_streams(item: PreparedFlow, what: str, hint: str) -> None:
     """Raises SourceError if the source would have to be read twice, and cannot be."""
-    if item.source.streams:
-        name = stream_name(item.source.streams[0])
+    if streams := source_alone(item.task, item.source).streams:
+        name = stream_name(streams[0])
         raise SourceError(what, found=f"task `{item.task.id}` reads {name}, which can be read once only", hint=hint)
 
 

@@ -204,6 +204,11 @@ def _compare(folder: RunFolder, old: Mapping[str, Any], new: Mapping[str, Any], 
         lookups = there.get("lookups", {})
         for name, files in source.get("lookups", {}).items():
             _compare_files(folder, files, lookups.get(name, []), purpose, f"the files of lookup `{name}`")
+    # Of several sources one may have had no files; those of the others are known, also where their tasks have ended.
+    paths = {file["path"] for source in _sources(folder).values() for file in source["files"]} if now != before else ()
+    for task in (task for task in now if task not in before):
+        found = [file for file in now[task]["files"] if file["path"] not in paths]
+        _compare_files(folder, [], found, purpose, "its source files")
     if before != now:
         raise _changed(folder, purpose, None, "its files are cut into other slices")
 

@@ -32,7 +32,9 @@ _GOES_ON: Final = "some of its tables are visible already, so the others are com
 
 @dataclass
 class _Way:
-    """What leads to one destination. The rest is what becomes of it."""
+    """What leads to one destination. The rest is what becomes of it; `nothing`: why there is nothing to load for it, or
+    was nothing when its place became complete.
+    """
 
     way: WayOfFlow
     plan: DataFlowPlan | None = None
@@ -45,15 +47,12 @@ class _Way:
         """As it is bound."""
         return self.way.task
 
-    @property
-    def source(self) -> int | None:
-        """Of a way with the rows of one of several sources alone its number: others may have no files."""
-        return self.task.front
-
-    @property
-    def has_nothing(self) -> bool:
-        """Whether there is nothing to load for it, or was nothing when its place became complete."""
-        return self.nothing is not None or (self.end is not None and self.end.reason is not None)
+    def lacks_what(self, other: _Way) -> bool:
+        """Whether it has nothing to load, although the other one, which reads the same, had."""
+        if self.nothing is None or other.end is None:
+            return False
+        front = self.task.front
+        return not other.task.is_apart if front is None else other.task.front == front
 
     @property
     def shown(self) -> str:
@@ -143,11 +142,10 @@ class SharedLoad:
                 if group.mark is None:
                     self._plan(way, group)
                 else:
-                    way.end = self._done_before(way, group.mark)
+                    self._known(way, group.mark)
             self._refuse_one_table(group)
-        loaded = {way.source for way in self._ways if way.end is not None and not way.has_nothing}
         for way in self._ways:
-            if way.nothing is not None and (way.source in loaded if way.source is not None else loaded):
+            if way.nothing is not None and any(way.lacks_what(other) for other in self._ways):
                 raise LedgerError(
                     f"{self._name} cannot go on: there is nothing to load any more",
                     found=way.nothing.reason,
@@ -163,10 +161,14 @@ class SharedLoad:
         else:
             way.plan = planned
 
-    def _done_before(self, way: _Way, mark: dict[str, Any]) -> FlowEnd:
+    def _known(self, way: _Way, mark: dict[str, Any]) -> None:
         known = mark.get("tasks", {}).get(way.task.id, {})
         if "reason" in known:
-            return FlowEnd(reason=known["reason"])
+            way.nothing = SkippedTask(way.task.id, way.task.destination.table, known["reason"], missing_files=True)
+        else:
+            way.end = self._loaded_before(way)
+
+    def _loaded_before(self, way: _Way) -> FlowEnd:
         if self._flows.has_loaded(way.task.id):
             return FlowEnd()
         planned, _ = self._flows.ready(way.task.id, way.way.bind, self._place)
@@ -240,7 +242,7 @@ class SharedLoad:
         taking = [own for own in self._left if own.plans]
         places = [PlaceOfWays(own.target, own.opened, [plan.task for plan in own.plans]) for own in taking]
         loader = StagingWays(places)
-        is_told = loaded[0] is next(way for way in self._ways if not way.has_nothing)
+        is_told = loaded[0] is next(way for way in self._ways if way.nothing is None)
         outcomes = self._flows.loading.outcomes(plans, loader, self._cancellation, rows_of, is_told=is_told)
         # Whose rows an error is about; the core has told the place of a row that it was giving to a destination.
         self._at_work = loader.at_work
@@ -318,10 +320,10 @@ class SharedLoad:
         )
 
     def _say_what_is_there(self, error: HeadraceError) -> None:
-        there, missing = (
-            [way.shown for group in self._groups if group.has_committed is wanted for way in group.ways]
-            for wanted in (True, False)
-        )
-        error.what = f"{error.what}; visible already: {', '.join(there)}; left to load: {', '.join(missing)}"
+        for what, is_there in (("visible already", True), ("left to load", False)):
+            groups = [group for group in self._groups if group.has_committed is is_there]
+            # Whatever has nothing to load is neither.
+            tables = [way.shown for group in groups for way in group.ways if way.nothing is None]
+            error.what += f"; {what}: {', '.join(tables)}" if tables else ""
         if self._run_id not in (error.hint or ""):
             error.hint = f"{error.hint or ''} Load the rest: headrace resume {self._run_id}".lstrip()

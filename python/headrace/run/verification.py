@@ -16,7 +16,15 @@ from headrace import core
 from headrace.errors import CancelledError, HeadraceError, InternalError
 from headrace.executors import LocalExecutor
 from headrace.model import BoundPackage, DataFlowTask, GatheredSource, Lookup, Reunion, Split, SqlTransform
-from headrace.planning import DataFlowPlan, MemoryBudget, Partitioning, RunFacts, SkippedTask, plan_source_pass
+from headrace.planning import (
+    DataFlowPlan,
+    MemoryBudget,
+    Partitioning,
+    RunFacts,
+    SkippedTask,
+    plan_source_pass,
+    source_alone,
+)
 from headrace.planning.wording import stream_name
 from headrace.run import request as requests
 from headrace.run.comparison import ColumnComparison, Difference, compare_columns
@@ -171,8 +179,8 @@ class _Verification:
         """Why the table can hold other rows than those of the task, or none; None if it should hold exactly those."""
         if not target.capabilities.stores_tables:
             return "the destination stores nothing"
-        if item.source.streams:
-            return f"its rows came from {stream_name(item.source.streams[0])}, which cannot be read again"
+        if streams := source_alone(item.task, item.source).streams:
+            return f"its rows came from {stream_name(streams[0])}, which cannot be read again"
         if not _are_split_alone(item.task) and (passed := _passed(item.task)):
             return passed
         if self._loads[self._place(item)] > 1:

@@ -14,7 +14,7 @@ def check_streams(source: SourceSnapshot, streams: int, *, commits: bool) -> Non
     names = source.streams
     if len(names) > streams:
         raise SourceError(
-            f"source `{source.name}` has more pipes than streams read them",
+            f"{_whose(source)} more pipes than streams read them",
             found=f"{counted(len(names), 'pipe')}, {counted(streams, 'stream')}",
             hint=f"Set `streams: {len(names)}`: who writes to one of them may wait for another.",
         )
@@ -24,3 +24,10 @@ def check_streams(source: SourceSnapshot, streams: int, *, commits: bool) -> Non
             found="`commit`, and a source that can be read once only",
             hint="Leave `commit` out, or write the rows to a file first.",
         )
+
+
+def _whose(source: SourceSnapshot) -> str:
+    with_pipes = [part.name for number, part in enumerate(source.parts) if source.part(number).streams]
+    if len(with_pipes) > 1:
+        return f"the sources {' and '.join(f'`{name}`' for name in with_pipes)} have"
+    return f"source `{with_pipes[0] if with_pipes else source.name}` has"
