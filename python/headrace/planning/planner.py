@@ -442,7 +442,7 @@ def streams_at_work(source: SourceSnapshot, streams: int, notes: list[str]) -> i
     working = max(1, min(streams, source.groups))
     if working < streams:
         pairs = source.pairs or 0
-        known = [(pairs, "pair"), (source.groups - pairs, "slice")]
+        known = [(pairs, source.pair_word), (source.groups - pairs, "slice")]
         what = " and ".join(counted(count, of) for count, of in known if count)
         reason = f"there {'is' if working == 1 else 'are'} {what or counted(working, 'slice')}"
         notes.append(f"{working} of {streams} streams work, because {reason}")
