@@ -187,6 +187,11 @@ class FlowGraph:
             is_right = False
             first, own = entries[self._fronts.brought.index(source)], entries[number]
             both = f"`{show_name(first.rows.shown)}` and `{show_name(own.rows.shown)}`"
+            what = (
+                f"the rows of the source `{show_name(source)}` come twice"
+                if first.rows == own.rows
+                else f"{both} are rows of one source, `{show_name(source)}`"
+            )
             is_join = isinstance(self._transforms[own.meeting], JoinTransformSpec)
             bring = (
                 f"{'join' if is_join else 'union'} `{show_name(own.meeting)}` brings"
@@ -196,8 +201,7 @@ class FlowGraph:
             self._problems.add(
                 self._document,
                 self._input(own.meeting, own.number),
-                f"{both} are rows of one source, `{show_name(source)}`, and the {bring} rows of several sources "
-                "together",
+                f"{what}, and the {bring} rows of several sources together",
                 expected="one input of each source",
                 hint="Declare the files once more as another source."
                 if is_join

@@ -47,7 +47,7 @@ class MeetingRules:
                 path,
                 twice,
                 f"the rows of the join `{show_name(twice)}` come to {read.count(twice)} sides of other joins",
-                "one side of one other join",
+                "one side of one of them",
                 "Write a data flow for each of these.",
             )
             return False
