@@ -16,14 +16,16 @@ headrace: 1
 package: sales
 parameters:
   limit: {{type: integer, default: 0}}
+  streams: {{type: integer, default: 4}}
+  memory: {{type: string, default: 2GB}}
 connections:
   inbox: {{type: files, path: inbox}}
   warehouse: {{type: duckdb, path: warehouse.duckdb, lock_timeout_seconds: 1}}
 layouts:
 {layouts}
   labels: {{delimiter: ",", columns: [{{name: code, type: int32, nullable: false}}, {{name: label, type: string}}]}}
-streams: 4
-memory: 2GB
+streams: ${{streams}}
+memory: ${{memory}}
 tasks:
   load:
     data_flow:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -153,7 +154,8 @@ def test_a_table_in_front_of_an_inner_join_is_looked_at_later(tmp_path: Path) ->
 
 
 def test_a_package_says_what_stands_where(tmp_path: Path) -> None:
-    (told,) = describe(load(tmp_path, package(DETAILED, PRICED, behind("priced"))))["data_flows"]  # type: ignore[misc]
+    flows: Any = describe(load(tmp_path, package(DETAILED, PRICED, behind("priced"))))["data_flows"]
+    (told,) = flows
     join = told["join"]
     inner = join["right"]["join"]
     assert (join["left"], inner["left"]["name"], inner["right"]["name"]) == ("parcels", "orders", "lines")
