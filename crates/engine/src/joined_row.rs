@@ -1,12 +1,13 @@
-//! The place of a joined row that a destination has refused. It stands in two files: the pair is read and joined once more, by one
-//! stream, with the places of both rows as columns that are made. The transforms never see these: which rows pass those behind the join
-//! is asked here, and those in front of it they go past.
+//! The place of a joined row that a destination has refused. It stands in several files: the unit is read and joined once more, by one
+//! stream, with the places of all its rows as columns that are made. The transforms never see these: which rows pass those behind the last
+//! join is asked here, and those in front of joins they go past.
 
 use std::sync::{Arc, Mutex};
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_array::{Array, RecordBatch};
+use headrace_transform::join::Side;
 use headrace_types::{CoreError, ErrorKind, Location, MadeColumn, MadeFrom};
 
 use crate::flow::Flow;
@@ -17,31 +18,29 @@ use crate::report::{ColumnReport, SinkReport};
 use crate::routing::Router;
 use crate::sink::{Origin, Placed, Sink, Writer};
 use crate::spec::{
-    FlowSpec, JoinColumn, JoinSide, JoinSpec, KeepRejects, MemorySpec, RejectSpec, RowsOf, SinkSpec, SliceSpec,
-    SourceSpec,
+    FlowSpec, JoinColumn, JoinSpec, KeepRejects, MemorySpec, RejectSpec, RowsOf, SinkSpec, SliceSpec, SourceSpec,
 };
 use crate::transforms::Transforms;
 
-/// What the made columns of a side hold.
+/// What the made columns of a source hold.
 const MADE: [MadeFrom; 2] = [MadeFrom::RowNumber, MadeFrom::ByteOffset];
-const SIDES: [JoinSide; 2] = [JoinSide::Left, JoinSide::Right];
 
-/// Row and byte of the left and the right one; none of one that is missing.
-type Places = [Option<[u64; 2]>; 2];
+/// Row and byte of the one of each source; none of one that is missing.
+type Places = Vec<Option<[u64; 2]>>;
 
-/// A row of a pair, as the server tells it.
+/// A row of a unit, as the server tells it.
 #[derive(Debug, Clone, Copy)]
 pub struct JoinedRow {
-    /// The pair's first slice.
+    /// The unit's first slice.
     pub slice: u32,
-    /// Its number, from 0, among those of the pair that went to the place.
+    /// Its number, from 0, among those of the unit that went to the place.
     pub row: u64,
     /// The place; none for all of them.
     pub place: Option<u32>,
 }
 
-/// Where a row stands: at its right row, if it has one, and beside it the place of its left one. Both files, if it is not found any
-/// more.
+/// Where a row stands: at its right row, if it has one, which of a joined one is that of the last source, and beside it the places of the
+/// others. All files, if it is not found any more.
 pub fn locate(
     spec: &FlowSpec,
     join: &JoinSpec,
@@ -49,33 +48,32 @@ pub fn locate(
     outcome: &Outcome,
     wanted: JoinedRow,
 ) -> Option<Location> {
-    let pair = join.pairs(&spec.source).into_iter().find(|pair| pair[0].number == wanted.slice)?;
+    let unit = join.units(&spec.source).into_iter().find(|unit| unit[0].number == wanted.slice)?;
     // What the error is about matters more than why its place is not known.
-    let found = find(spec, &pair, transforms, outcome, wanted).ok().flatten();
-    let at = |side: usize, place: Option<[u64; 2]>| {
-        let slice = pair.iter().find(|slice| join.side_of(slice.file).index() == side)?;
+    let found = find(spec, &unit, transforms, outcome, wanted).ok().flatten();
+    let at = |slice: &SliceSpec| {
         let path = spec.source.files[slice.file].path.clone();
-        let [row, byte] = place.map_or([None, None], |place| place.map(Some));
+        let place = match &found {
+            None => [None, None],
+            Some(places) => places.get(spec.source_of_file(slice.file)).copied().flatten()?.map(Some),
+        };
+        let [row, byte] = place;
         Some(Location { file: path, row, byte, joined_with: None })
     };
-    let [left, right] = match found {
-        None => [0, 1].map(|side| at(side, None)),
-        Some(places) => [0, 1].map(|side| places[side].and_then(|place| at(side, Some(place)))),
-    };
-    beside(right, left)
+    beside(unit.iter().filter_map(at).collect())
 }
 
-/// Row and byte of the left and the right one.
+/// Row and byte of the one of each source.
 fn find(
     spec: &FlowSpec,
-    pair: &[SliceSpec],
+    unit: &[SliceSpec],
     transforms: &Arc<Transforms>,
     outcome: &Outcome,
     wanted: JoinedRow,
 ) -> Result<Option<Places>, CoreError> {
     let alone = FlowSpec {
-        source: SourceSpec { slices: pair.to_vec(), committed: Default::default(), ..spec.source.clone() },
-        // In front of the join they are those of the load, too.
+        source: SourceSpec { slices: unit.to_vec(), committed: Default::default(), ..spec.source.clone() },
+        // In front of joins they are those of the load, too.
         transforms: spec.transforms[..spec.fronts()].to_vec(),
         routing: None,
         destination: String::new(),
@@ -86,7 +84,7 @@ fn find(
         sink: SinkSpec::Null,
         streams: 1,
         affinity: Vec::new(),
-        memory: MemorySpec { blocks: 2, ..spec.memory.clone() },
+        memory: MemorySpec { blocks: spec.sources_together(), ..spec.memory.clone() },
         rejects: RejectSpec { keep: KeepRejects::Examples, ..RejectSpec::default() },
         ..spec.clone()
     };
@@ -101,31 +99,34 @@ fn find(
     Ok(found)
 }
 
-/// One place, with the other one beside it.
-fn beside(one: Option<Location>, other: Option<Location>) -> Option<Location> {
-    let Some(one) = one else { return other };
+/// The last place, with the others beside it.
+fn beside(mut places: Vec<Location>) -> Option<Location> {
+    let last = places.pop()?;
     let shown = |place: Location| match place.row {
         Some(row) => format!("{}, row {row}", place.file),
         None => place.file,
     };
-    Some(Location { joined_with: other.map(shown), ..one })
+    let others: Vec<String> = places.into_iter().map(shown).collect();
+    Some(Location { joined_with: (!others.is_empty()).then(|| others.join("; ")), ..last })
 }
 
-/// The flow with the places of both rows behind the columns of joined rows; the index of the first of these four.
+/// The flow with the places of all rows behind the columns of joined rows; the index of the first of these, two of each source.
 fn with_places(mut spec: FlowSpec) -> Result<(FlowSpec, usize), CoreError> {
     let first = spec.first_schema()?.columns().len();
-    let Some(join) = &mut spec.join else { return Ok((spec, first)) };
+    let FlowSpec { join: Some(join), layout, .. } = &mut spec else { return Ok((spec, first)) };
     join.beside = MADE.len();
-    for side in SIDES {
-        for from in MADE {
-            // Names of a package have no control characters.
-            let name = format!("\u{1}{side:?} {from:?}");
-            let made = MadeColumn { name: name.clone(), from };
-            match side {
-                JoinSide::Left => spec.layout.made.push(made),
-                JoinSide::Right => join.right.made.push(made),
-            }
-            join.columns.push(JoinColumn { side, column: name.clone(), name });
+    // Names of a package have no control characters.
+    let name = |source: usize, from: &MadeFrom| format!("\u{1}{source} {from:?}");
+    for source in 0..join.leaves() {
+        let made = MADE.map(|from| MadeColumn { name: name(source, &from), from });
+        join.layout_mut(layout, source).made.extend(made);
+    }
+    let internal = |text: String| CoreError::new(ErrorKind::Internal, text);
+    let leaves = join.leaves_of_feeds().map_err(internal)?;
+    for meeting in join.meetings_mut() {
+        for (feed, side) in meeting.sides.into_iter().zip(Side::BOTH) {
+            let names = leaves[feed].clone().flat_map(|source| MADE.map(|from| name(source, &from)));
+            meeting.columns.extend(names.map(|name| JoinColumn { side: side.into(), column: name.clone(), name }));
         }
     }
     Ok((spec, first))
@@ -203,7 +204,8 @@ fn places(batch: &RecordBatch, first: usize, row: usize) -> Places {
         let values = batch.column(column).as_primitive_opt::<Int64Type>()?;
         values.is_valid(row).then(|| values.value(row) as u64)
     };
-    [first, first + MADE.len()].map(|column| Some([value(column)?, value(column + 1)?]))
+    let columns = (first..batch.num_columns()).step_by(MADE.len());
+    columns.map(|column| Some([value(column)?, value(column + 1)?])).collect()
 }
 
 #[cfg(test)]
@@ -256,7 +258,11 @@ mod tests {
             "layout": layout(["id", "size"]),
             "source": {"files": files, "slices": [slice(0), slice(1)]},
             "join": {
-                "name": "joined", "sources": ["people", "lines"], "right": layout(["of", "line"]), "first_right_file": 1,
+                "name": "joined", "sides": [0, 1],
+                "sources": [
+                    {"name": "people", "first_file": 0},
+                    {"name": "lines", "layout": layout(["of", "line"]), "first_file": 1},
+                ],
                 "kind": "inner", "keys": [["key", "of"]], "inputs": [{"transform": 0}, {"transform": 1}],
                 "columns": [joined("left", "size"), joined("right", "line")],
             },
