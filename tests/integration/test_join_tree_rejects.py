@@ -19,7 +19,7 @@ KEYED = (
     "keyed: {input: detailed, lookup: {connection: inbox, files: labels.csv, layout: labels, on: {l_value: code}, "
     "add: [label]}}"
 )
-FAILING = "failing: {input: sent, sql: \"SELECT *, IF(p_value = 20, error('twenty'), p_value) AS value FROM sent\"}"
+FAILING = "failing: {input: sent, sql: \"SELECT *, IF(p_value = 45, error('no'), p_value) AS value FROM sent\"}"
 
 
 def behind(rows: str) -> str:
@@ -67,7 +67,7 @@ def test_rows_that_are_refused_between_joins_and_behind_them(project: Project) -
     between = "SELECT * EXCLUDE (code) FROM orders JOIN lines ON o_key = l_key JOIN labels ON l_value = code"
     good = expected(
         project,
-        f"SELECT *, p_value AS value FROM parcels JOIN ({between}) ON p_key = o_key WHERE p_value IS DISTINCT FROM 20",
+        f"SELECT *, p_value AS value FROM parcels JOIN ({between}) ON p_key = o_key WHERE p_value IS DISTINCT FROM 45",
     )
     detailed = len(expected(project, "SELECT * FROM orders JOIN lines ON o_key = l_key"))
     kept = len(expected(project, between))
@@ -106,12 +106,13 @@ def test_a_row_that_one_side_alone_has_is_a_reject_of_its_own_file(small: Projec
             [
                 DETAILED.replace("on:", "type: full, on:"),
                 SENT.replace("on:", "type: full, on:"),
-                "all: {input: sent, sql: \"SELECT error('no') AS nothing FROM sent\"}",
+                "all: {input: sent, sql: \"SELECT IF(true, error('no'), 1) AS nothing FROM sent\"}",
             ],
             {"facts": "all"},
         )
     )
     small.file("lines.1", "100|1|a\n100|2|b\n109|3|c\n")
+    small.file("parcels.1", "100|1|a\n107|2|b\n")
     account = joined(small.run(limit=100))
     files: dict[str, list[int]] = {}
     for file, row, _ in places(small):

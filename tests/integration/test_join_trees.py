@@ -209,7 +209,7 @@ def test_compressed_files_meet(sales: Project) -> None:
 
 def test_a_small_budget_is_enough(sales: Project) -> None:
     wanted = expected(sales, SENT_SQL)
-    ended = sales.run("--memory", "500MB", "--streams", "16")
+    ended = sales.run(memory="600MB", streams=16)
     assert (joined(ended)["rows_out"], stored(sales)) == (len(wanted), wanted)
     assert ended.summary["tables"][0]["memory"]["overdraft_blocks"] == 0
 
@@ -229,7 +229,7 @@ def test_a_table_that_is_there_refuses_null(sales: Project) -> None:
 
 
 def test_the_accounts_are_shown_and_kept(sales: Project) -> None:
-    query = "SELECT *, IF(l_value = 13, error('x'), 1) AS odd FROM detailed WHERE l_value < 60"
+    query = "SELECT *, IF(l_value = 20, error('x'), 1) AS odd FROM detailed WHERE l_value < 60"
     text = f'priced: {{input: detailed, sql: "{query}"}}'
     sales.package(package([DETAILED, text, of_kind(behind("priced"), "left")]))
     ended = sales.command([own for own in sales.arguments(limit=10_000) if own != "--json"])

@@ -142,7 +142,8 @@ def test_a_source_apart_stands_beside_the_joins(sales: Project) -> None:
 
 
 def test_a_query_over_all_rows_behind_the_joins(sales: Project) -> None:
-    sums = 'sums: {input: sent, sql: "SELECT o_value, count(*) AS n, sum(twice) AS sum FROM sent GROUP BY o_value"}'
+    query = "SELECT o_value, count(*) AS n, CAST(sum(twice) AS BIGINT) AS sum FROM sent GROUP BY o_value"
+    sums = f'sums: {{input: sent, sql: "{query}"}}'
     transforms = [
         TRANSFORMS[0].replace("output}}", "output}, discard: [no_match]}"),
         TRANSFORMS[1].replace('20"}}', '20"}, discard: [rest]}'),

@@ -234,11 +234,10 @@ def _join(whose: str, join: Document, width: int, *, is_beside: bool) -> str:
     sides = []
     for side in (join["left"], join["right"]):
         what = f"{side['source']} {units.plural(side['rows'], 'row')}"
-        if side.get("filtered_in_front"):
-            where = "not for the join" if is_beside and "join" not in side else "left out in front"
-            what += f" ({units.count(side['filtered_in_front'])} {where})"
-        if side.get("rejected_in_front"):
-            what += f" ({units.count(side['rejected_in_front'])} rejected in front)"
+        where = "not for the join" if is_beside and "join" not in side else "left out in front"
+        others = [(where, side.get("filtered_in_front")), ("rejected in front", side.get("rejected_in_front"))]
+        told = ", ".join(f"{units.count(rows)} {become}" for become, rows in others if rows)
+        what += f" ({told})" if told else ""
         what += f", {units.count(side['matched'])} matched"
         if side["filtered"]:
             what += f", {units.count(side['filtered'])} left out"

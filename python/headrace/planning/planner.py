@@ -199,7 +199,7 @@ def plan_data_flow(
             len(own_source.slices),
             commits=commit is not None,
             rejects=reject_table,
-            joins=task.join is not None and task.front is None,
+            joins=0 if task.join is None or task.front is not None else 1 + len(task.join.inner),
             filters=task.filters,
             has_fronts=task.has_fronts,
         ),
