@@ -1,8 +1,11 @@
 //! More than one join: rows of a join come into another one.
 
 mod model;
+mod order;
+mod several;
+mod specs;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
@@ -10,9 +13,9 @@ use arrow_array::types::{Int64Type, UInt32Type};
 use arrow_array::{Array, ArrayRef, RecordBatch, UInt32Array};
 use headrace_engine::report::{FlowReport, JoinCounts, SliceReport, Status};
 use headrace_engine::slices::{SlicingSpec, plan_slices};
-use headrace_engine::spec::{CommittedSlice, FlowSpec};
+use headrace_engine::spec::FlowSpec;
 use headrace_engine::{Failure, FailureKind, Flow, Window};
-use headrace_types::{CoreError, ErrorKind, Layout};
+use headrace_types::{CoreError, Layout};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -25,6 +28,8 @@ type Unit = Vec<Vec<(Option<i64>, i64)>>;
 struct Case {
     tree: Tree,
     units: Vec<Unit>,
+    /// Numbers of rows of a source whose rows meet no others, if there is one.
+    apart: Option<Vec<i64>>,
     folder: TempDir,
 }
 
@@ -53,7 +58,7 @@ fn path(folder: &TempDir, leaf: usize, unit: usize) -> String {
 impl Case {
     fn of(tree: Tree, units: usize, most: usize, chance: &mut Chance) -> Self {
         let units = (0..units).map(|unit| tree.rows(unit, most, chance)).collect();
-        Case { tree, units, folder: TempDir::new().unwrap() }
+        Case { tree, units, apart: None, folder: TempDir::new().unwrap() }
     }
 
     fn write(&self) {
@@ -66,6 +71,20 @@ impl Case {
                 std::fs::write(path(&self.folder, leaf, number), text + BAD).unwrap();
             }
         }
+        if let Some(numbers) = &self.apart {
+            let text: String = numbers.iter().map(|number| format!("1|{number}\n")).collect();
+            std::fs::write(path(&self.folder, self.tree.leaves, 0), text + BAD).unwrap();
+        }
+    }
+
+    /// How many sources there are.
+    fn sources(&self) -> usize {
+        self.tree.leaves + usize::from(self.apart.is_some())
+    }
+
+    /// The number that a feed of the model has in the flow: joins stand behind all sources.
+    fn feed(&self, place: usize) -> usize {
+        if place < self.tree.leaves { place } else { place + self.sources() - self.tree.leaves }
     }
 
     /// The number of the transform of a place among those that there are.
@@ -77,8 +96,9 @@ impl Case {
         self.write();
         let Tree { leaves, joins, has_front } = &self.tree;
         let (mut files, mut slices) = (Vec::new(), Vec::new());
-        for leaf in 0..*leaves {
-            let own = (0..self.units.len()).map(|unit| path(&self.folder, leaf, unit)).collect();
+        for leaf in 0..self.sources() {
+            let units = if leaf < *leaves { self.units.len() } else { 1 };
+            let own = (0..units).map(|unit| path(&self.folder, leaf, unit)).collect();
             let slicing =
                 SlicingSpec { files: own, slice_bytes: 1 << 30, layout: layout(leaf), ..SlicingSpec::default() };
             let own = plan_slices(&slicing).unwrap();
@@ -98,7 +118,7 @@ impl Case {
                 let columns = columns(&self.tree.leaves_of(own.sides[side])).into_iter();
                 columns.map(move |name| json!({"side": name_of_side(side), "column": name, "name": name}))
             };
-            json!({"name": format!("join {place}"), "kind": own.kind, "sides": own.sides,
+            json!({"name": format!("join {place}"), "kind": own.kind, "sides": own.sides.map(|side| self.feed(side)),
                 "keys": [own.keys.map(|leaf| format!("k{leaf}"))], "inputs": own.sides.map(input),
                 "columns": of_side(0).chain(of_side(1)).collect::<Vec<_>>()})
         };
@@ -106,16 +126,16 @@ impl Case {
         let mut last = inner.pop().unwrap();
         let source = |leaf: usize| {
             let layout = (leaf > 0).then(|| layout(leaf));
-            json!({"name": format!("source {leaf}"), "layout": layout, "first_file": leaf * self.units.len()})
+            json!({"name": format!("source {leaf}"), "layout": layout, "first_file": leaf * self.units.len(), "apart": leaf >= *leaves})
         };
-        last["sources"] = (0..*leaves).map(source).collect();
+        last["sources"] = (0..self.sources()).map(source).collect();
         last["inner"] = json!(inner);
         let query = |place: usize| {
             let passing = |name: String| {
                 let nullable = place >= *leaves || name.starts_with('k');
                 json!({"name": name, "type": {"kind": "int64"}, "nullable": nullable, "from": name})
             };
-            let source = (place + 1 < has_front.len()).then_some(place);
+            let source = (place + 1 < has_front.len()).then(|| self.feed(place));
             let columns: Vec<_> = columns(&self.tree.leaves_of(place)).into_iter().map(passing).collect();
             json!({"name": format!("at {place}"), "source": source, "inputs": [{"transform": null}],
                 "query": {"number": "row", "columns": columns}})
@@ -185,15 +205,15 @@ impl Case {
         self.units.iter().map(|unit| self.tree.run(unit)).collect()
     }
 
-    /// What is said of each reject: the number of its row, and the message.
-    fn rejects(&self) -> Vec<(i64, String)> {
+    /// Each reject, and the number of its row.
+    fn rejects(&self) -> Vec<(i64, Value)> {
         let lines = std::fs::read_to_string(self.folder.path().join("rejected.jsonl")).unwrap_or_default();
         let read = |line: &str| {
             let reject: Value = serde_json::from_str(line).unwrap();
             let text = std::fs::read_to_string(reject["file"].as_str().unwrap()).unwrap();
             let row = text.lines().nth(reject["row"].as_u64().unwrap() as usize - 1).unwrap();
             assert!(text[reject["row_byte"].as_u64().unwrap() as usize..].starts_with(row));
-            (row.split_once('|').unwrap().1.parse().unwrap(), reject["message"].as_str().unwrap().to_owned())
+            (row.split_once('|').unwrap().1.parse().unwrap(), reject)
         };
         lines.lines().map(read).collect()
     }
