@@ -240,43 +240,82 @@ mod tests {
         json!({"name": name, "source": source, "inputs": [{"transform": null}], "query": query})
     }
 
-    /// Ids from 1 and lines from 1, of which three each are of one id; queries on both sides, and behind the join.
-    fn spec(folder: &Path) -> FlowSpec {
-        let lefts: String = (1..=6).map(|id| format!("{id}|{}\n", 10 * id)).collect();
-        let rights: String = (1..=18).map(|line| format!("{}|{line}\n", 2 * ((line + 2) / 3))).collect();
-        let sizes = [lefts.len(), rights.len()];
-        let files = [file(folder, "left", &lefts), file(folder, "right", &rights)];
-        let slice =
-            |index: usize| json!({"number": index + 1, "file": index, "begin_byte": 0, "end_byte": sizes[index]});
-        let layout = |names: [&str; 2]| {
-            let column = |name: &str| json!({"name": name, "type": {"kind": "int64"}, "nullable": false});
-            json!({"delimiter": "|", "columns": names.map(column)})
-        };
-        let joined = |side: &str, name: &str| json!({"side": side, "column": name, "name": name});
+    fn layout(names: [&str; 2]) -> Value {
+        let column = |name: &str| json!({"name": name, "type": {"kind": "int64"}, "nullable": false});
+        json!({"delimiter": "|", "columns": names.map(column)})
+    }
+
+    fn joined(side: &str, name: &str) -> Value {
+        json!({"side": side, "column": name, "name": name})
+    }
+
+    /// Ids from 1, and lines from 1, of which three each are of one id.
+    fn people_and_lines() -> [(&'static str, String); 2] {
+        let lefts = (1..=6).map(|id| format!("{id}|{}\n", 10 * id)).collect();
+        let rights = (1..=18).map(|line| format!("{}|{line}\n", 2 * ((line + 2) / 3))).collect();
+        [("left", lefts), ("right", rights)]
+    }
+
+    /// A flow of one unit of these files into nothing.
+    fn flow(folder: &Path, texts: &[(&str, String)], layout: &Value, join: &Value, transforms: &[Value]) -> FlowSpec {
+        let slice = |(index, (_, text)): (usize, &(&str, String))| json!({"number": index + 1, "file": index, "begin_byte": 0, "end_byte": text.len()});
+        let files: Vec<_> = texts.iter().map(|(name, text)| file(folder, name, text)).collect();
+        let slices: Vec<_> = texts.iter().enumerate().map(slice).collect();
         serde_json::from_value(json!({
             "name": "load",
-            "layout": layout(["id", "size"]),
-            "source": {"files": files, "slices": [slice(0), slice(1)]},
-            "join": {
-                "name": "joined", "sides": [0, 1],
-                "sources": [
-                    {"name": "people", "first_file": 0},
-                    {"name": "lines", "layout": layout(["of", "line"]), "first_file": 1},
-                ],
-                "kind": "inner", "keys": [["key", "of"]], "inputs": [{"transform": 0}, {"transform": 1}],
-                "columns": [joined("left", "size"), joined("right", "line")],
-            },
-            "transforms": [
-                query("keyed", Some(0), &[column("key", None), column("size", Some("size"))]),
-                query("odd", Some(1), &[column("of", Some("of")), column("line", Some("line"))]),
-                query("last", None, &[column("line", Some("line"))]),
-            ],
+            "layout": layout,
+            "source": {"files": files, "slices": slices},
+            "join": join,
+            "transforms": transforms,
             "sink": {"kind": "null"},
             "streams": 1,
-            "memory": {"block_bytes": 4096, "blocks": 2, "max_row_bytes": 4096},
+            "memory": {"block_bytes": 4096, "blocks": texts.len(), "max_row_bytes": 4096},
             "rejects": {"limit": 0},
         }))
         .unwrap()
+    }
+
+    /// Queries on both sides, and behind the join.
+    fn spec(folder: &Path) -> FlowSpec {
+        let sources = [
+            json!({"name": "people", "first_file": 0}),
+            json!({"name": "lines", "layout": layout(["of", "line"]), "first_file": 1}),
+        ];
+        let join = json!({
+            "name": "joined", "sides": [0, 1], "sources": sources, "inputs": [{"transform": 0}, {"transform": 1}],
+            "kind": "inner", "keys": [["key", "of"]], "columns": [joined("left", "size"), joined("right", "line")],
+        });
+        let transforms = [
+            query("keyed", Some(0), &[column("key", None), column("size", Some("size"))]),
+            query("odd", Some(1), &[column("of", Some("of")), column("line", Some("line"))]),
+            query("last", None, &[column("line", Some("line"))]),
+        ];
+        flow(folder, &people_and_lines(), &layout(["id", "size"]), &join, &transforms)
+    }
+
+    /// The same, joined with owners of some sizes: the last query stands between both joins.
+    fn spec_of_two_joins(folder: &Path) -> FlowSpec {
+        let sources = [
+            json!({"name": "owners", "first_file": 0}),
+            json!({"name": "people", "layout": layout(["id", "size"]), "first_file": 1}),
+            json!({"name": "lines", "layout": layout(["of", "line"]), "first_file": 2}),
+        ];
+        let inner = json!({
+            "name": "joined", "sides": [1, 2], "inputs": [{"transform": 0}, {"transform": 1}],
+            "kind": "inner", "keys": [["key", "of"]], "columns": [joined("left", "size"), joined("right", "line")],
+        });
+        let join = json!({
+            "name": "owned", "sides": [0, 3], "inputs": [{"transform": null}, {"transform": 2}], "sources": sources,
+            "inner": [inner], "kind": "right", "keys": [["of", "size"]], "columns": [joined("left", "owner"), joined("right", "line")],
+        });
+        let transforms = [
+            query("keyed", Some(1), &[column("key", None), column("size", Some("size"))]),
+            query("odd", Some(2), &[column("of", Some("of")), column("line", Some("line"))]),
+            query("last", Some(3), &[column("line", Some("line")), column("size", Some("size"))]),
+        ];
+        let owners = ("owners", "5|1\n10|2\n40|3\n".to_owned());
+        let texts: Vec<_> = std::iter::once(owners).chain(people_and_lines()).collect();
+        flow(folder, &texts, &layout(["of", "owner"]), &join, &transforms)
     }
 
     /// Ids that three does not divide go on with another key; of lines the odd ones, and behind the join those that five does not divide.
@@ -295,16 +334,14 @@ mod tests {
         window.answer(Ok(vec![RecordBatch::try_from_iter(columns).unwrap()]));
     }
 
-    #[test]
-    fn a_row_is_found_behind_queries_in_front_of_its_sides() {
-        let folder = tempfile::tempdir().unwrap();
-        let spec = spec(folder.path());
+    /// The lines that are left behind the queries, and where rows of the join are found, more of them than there are.
+    fn found(spec: &FlowSpec) -> (Vec<u64>, Vec<Location>) {
         spec.check().unwrap();
         let outcome = Arc::new(Outcome::default());
-        let transforms = Arc::new(Transforms::new(&spec, Vec::new(), outcome.clone()).unwrap());
+        let transforms = Arc::new(Transforms::new(spec, Vec::new(), outcome.clone()).unwrap());
         let place = |row: u64| {
             let wanted = JoinedRow { slice: 1, row, place: None };
-            locate(&spec, spec.join.as_ref().unwrap(), &transforms, &outcome, wanted).unwrap()
+            locate(spec, spec.join.as_ref().unwrap(), &transforms, &outcome, wanted).unwrap()
         };
         let has_ended = AtomicBool::new(false);
         let found: Vec<Location> = std::thread::scope(|scope| {
@@ -321,15 +358,45 @@ mod tests {
         let goes = |line: &u64| !divided(*line, 2) && !divided(*line, 5) && !divided(line.div_ceil(3), 3);
         let lines: Vec<u64> = (1..=18).filter(goes).collect();
         assert_eq!(lines, [1, 3, 11, 13]);
-        let text = std::fs::read_to_string(folder.path().join("right")).unwrap();
-        for (line, own) in lines.iter().zip(&found) {
-            assert_eq!(own.row, Some(*line));
-            let bytes = text.lines().take(*line as usize - 1).map(|own| own.len() as u64 + 1).sum();
-            assert_eq!(own.byte, Some(bytes));
-            let left = format!("{}, row {}", folder.path().join("left").display(), line.div_ceil(3));
-            assert_eq!(own.joined_with, Some(left));
-        }
         // There are no more of them: the files are all that is known.
         assert!(found[lines.len()..].iter().all(|own| own.row.is_none()));
+        (lines, found)
+    }
+
+    /// Where a row of a file stands, and its first byte.
+    fn check(folder: &Path, line: u64, own: &Location, others: String) {
+        let text = std::fs::read_to_string(folder.join("right")).unwrap();
+        let bytes = text.lines().take(line as usize - 1).map(|own| own.len() as u64 + 1).sum();
+        assert!(own.file.ends_with("right"));
+        assert_eq!((own.row, own.byte), (Some(line), Some(bytes)));
+        assert_eq!(own.joined_with, Some(others));
+    }
+
+    #[test]
+    fn a_row_is_found_behind_queries_in_front_of_its_sides() {
+        let folder = tempfile::tempdir().unwrap();
+        let (lines, found) = found(&spec(folder.path()));
+        let left = folder.path().join("left").display().to_string();
+        for (line, own) in lines.iter().zip(&found) {
+            check(folder.path(), *line, own, format!("{left}, row {}", line.div_ceil(3)));
+        }
+        assert_eq!(found[lines.len()].joined_with, Some(left));
+    }
+
+    #[test]
+    fn a_row_of_two_joins_is_found_in_all_its_files() {
+        let folder = tempfile::tempdir().unwrap();
+        let (lines, found) = found(&spec_of_two_joins(folder.path()));
+        let [owners, left] = ["owners", "left"].map(|name| folder.path().join(name).display().to_string());
+        for (line, own) in lines.iter().zip(&found) {
+            let row = line.div_ceil(3);
+            let owner = match row {
+                1 => format!("{owners}, row 2; "),
+                4 => format!("{owners}, row 3; "),
+                _ => String::new(), // it has none
+            };
+            check(folder.path(), *line, own, format!("{owner}{left}, row {row}"));
+        }
+        assert_eq!(found[lines.len()].joined_with, Some(format!("{owners}; {left}")));
     }
 }

@@ -133,7 +133,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::report::TransformCounts;
+    use crate::report::{JoinCounts, TransformCounts};
     use crate::spec::RejectSpec;
 
     /// A flow of two slices that are committed, into two destinations.
@@ -167,6 +167,7 @@ mod tests {
             rejected: 1,
             out: 4,
             destinations: vec![of_one, of_one],
+            inner: vec![JoinCounts { rows: 5, unmatched: 2, rejected: 1, ..JoinCounts::default() }],
             transforms: vec![TransformCounts { rows: 6, matched: 3, filtered: 3, ..TransformCounts::default() }],
             ..SliceReport::new(&spec.source.slices[0])
         }
@@ -210,6 +211,7 @@ mod tests {
         let (own, found) = (account(&spec), of(vec![account(&spec)]).unwrap());
         assert_eq!((found.stream, found.committed, found.bytes), (None, true, 0));
         assert_eq!((found.rows, found.out, &found.transforms), (6, 4, &own.transforms));
+        assert_eq!(found.inner, own.inner);
         assert!(found.destinations.iter().all(|own| own.committed));
         let changes: [fn(&mut SliceReport); 4] = [
             |account: &mut SliceReport| account.skipped += 1,

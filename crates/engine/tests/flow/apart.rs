@@ -523,6 +523,29 @@ fn leaves(value: &Value, path: &str, found: &mut Vec<String>) {
     }
 }
 
+/// Puts other numbers into a plan, at the paths that are asked for: it is refused then, or taken.
+pub fn refused_or_taken(spec: &Value, is_asked: impl Fn(&str) -> bool) {
+    let taken = |spec: Value| serde_json::from_value::<FlowSpec>(spec).ok().map(|spec| Flow::new(spec).map(drop));
+    assert!(taken(spec.clone()).unwrap().is_ok(), "{:?}", taken(spec.clone()));
+    let mut paths = Vec::new();
+    leaves(spec, "", &mut paths);
+    paths.retain(|path| is_asked(path));
+    let (mut refused, mut fits) = (0, 0);
+    for path in paths {
+        for value in [json!(null), json!(0), json!(1), json!(2), json!(3), json!(u64::MAX)] {
+            let mut changed = spec.clone();
+            *changed.pointer_mut(&path).unwrap() = value;
+            match taken(changed) {
+                Some(Ok(())) => fits += 1,
+                Some(Err(error)) if error.kind == ErrorKind::Specification => refused += 1,
+                Some(Err(error)) => panic!("{path}: {error:?}"),
+                None => {}
+            }
+        }
+    }
+    assert!(fits > 0 && refused > 0);
+}
+
 #[test]
 fn whatever_numbers_a_plan_has_it_is_refused_or_taken() {
     let layout = json!({"delimiter": "|", "columns": [{"name": "id", "type": {"kind": "int64"}, "nullable": false}]});
@@ -551,25 +574,7 @@ fn whatever_numbers_a_plan_has_it_is_refused_or_taken() {
             "others": [{"name": "all", "input": of(LAST, 0), "input_source": null, "sink": {"kind": "null"}}],
             "streams": 1, "memory": {"block_bytes": 4096, "blocks": 2, "max_row_bytes": 4096}, "rejects": {"limit": 0},
         });
-        let taken = |spec: Value| serde_json::from_value::<FlowSpec>(spec).ok().map(|spec| Flow::new(spec).map(drop));
-        assert!(taken(spec.clone()).unwrap().is_ok(), "{:?}", taken(spec));
-        let mut paths = Vec::new();
-        leaves(&spec, "", &mut paths);
         // Sizes are of files that there are.
-        paths.retain(|path| !path.starts_with("/memory") && path != "/streams" && !path.ends_with("_byte"));
-        let (mut refused, mut fits) = (0, 0);
-        for path in paths {
-            for value in [json!(null), json!(0), json!(1), json!(2), json!(3), json!(u64::MAX)] {
-                let mut changed = spec.clone();
-                *changed.pointer_mut(&path).unwrap() = value;
-                match taken(changed) {
-                    Some(Ok(())) => fits += 1,
-                    Some(Err(error)) if error.kind == ErrorKind::Specification => refused += 1,
-                    Some(Err(error)) => panic!("{path}: {error:?}"),
-                    None => {}
-                }
-            }
-        }
-        assert!(fits > 0 && refused > 0);
+        refused_or_taken(&spec, |path| !path.starts_with("/memory") && path != "/streams" && !path.ends_with("_byte"));
     }
 }

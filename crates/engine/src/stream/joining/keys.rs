@@ -6,6 +6,7 @@ use headrace_types::{CoreError, ErrorKind, RowColumn};
 
 use super::super::ranges::JoinedRange;
 use super::super::reader::Progress;
+use super::node::Node;
 use super::{Joining, Opened};
 use crate::lookup::key_text;
 
@@ -33,13 +34,14 @@ impl Joining<'_> {
             let [first, last] = &range.shown;
             format!("{first} to {last} in {}", path(range.file))
         };
-        let name = &self.nodes[own.join].spec.name;
+        let Node { spec, leaves, .. } = &self.nodes[own.join];
+        let (name, sources) = (&spec.name, if leaves.len() > 2 { "all" } else { "both" });
         let what = format!("files of join `{name}` are no pairs: two of them have keys in common");
         Err(CoreError::new(ErrorKind::Source, what)
             .at_file(path(behind.file))
             .found(format!("{}, {}", shown(before), shown(behind)))
             .expected("each key in one pair of files only, and no others between the keys of a pair")
-            .hint("Cut both sources at the same keys, or write each of them as one file."))
+            .hint(format!("Cut {sources} sources at the same keys, or write each of them as one file.")))
     }
 
     /// A key with the names of its columns on a side of a join.

@@ -1,5 +1,6 @@
 //! More than one join: rows of a join come into another one.
 
+mod columns;
 mod model;
 mod order;
 mod several;
@@ -93,6 +94,10 @@ impl Case {
     }
 
     fn spec(&self, streams: usize) -> FlowSpec {
+        serde_json::from_value(self.json(streams)).unwrap()
+    }
+
+    fn json(&self, streams: usize) -> Value {
         self.write();
         let Tree { leaves, joins, has_front } = &self.tree;
         let (mut files, mut slices) = (Vec::new(), Vec::new());
@@ -142,14 +147,13 @@ impl Case {
         };
         let wanted: Vec<String> = (0..*leaves).map(|leaf| format!("n{leaf}")).collect();
         let folder = self.folder.path().to_str().unwrap();
-        serde_json::from_value(json!({
+        json!({
             "name": "test", "layout": layout(0), "source": {"files": files, "slices": slices}, "join": last,
             "transforms": (0..has_front.len()).filter(|place| has_front[*place]).map(query).collect::<Vec<_>>(),
             "sink": {"kind": "arrow", "columns": wanted}, "streams": streams,
             "memory": {"block_bytes": 4096, "blocks": leaves * streams, "max_row_bytes": 4096},
             "rejects": {"limit": 100_000, "folder": folder, "file_stem": "rejected"},
-        }))
-        .unwrap()
+        })
     }
 
     fn answer(&self, window: Window) {

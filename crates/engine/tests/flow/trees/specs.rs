@@ -6,6 +6,7 @@ use headrace_types::ErrorKind;
 
 use super::Case;
 use super::model::{Chance, SHAPES, Tree};
+use crate::apart::refused_or_taken;
 
 type Change = fn(&mut FlowSpec);
 
@@ -75,4 +76,15 @@ fn what_stands_between_joins_stands_behind_what_stands_in_front_of_them() {
     join.last.inputs[0] = RowsOf { transform: Some(0), output: 0 };
     let error = Flow::new(spec).err().unwrap();
     assert_eq!(error.what, "flow test: transform 1 is read before it has any rows");
+}
+
+#[test]
+fn whatever_numbers_joins_have_they_are_refused_or_taken() {
+    let mut chance = Chance(7);
+    for shape in [SHAPES[0], SHAPES[5]] {
+        let mut case = Case::of(Tree::of(shape, |place| place % 2 == 0, &mut chance), 1, 10, &mut chance);
+        case.apart = Some(vec![1]);
+        let is_asked = |path: &str| path.starts_with("/join") || path.starts_with("/transforms");
+        refused_or_taken(&case.json(1), is_asked);
+    }
 }
