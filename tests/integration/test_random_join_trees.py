@@ -116,7 +116,7 @@ def test_a_random_tree_gives_the_rows_of_plain_sql(project: Project, seed: int) 
     project.package(package(tree.lines, written, sources=sources))
     accounts = []
     for streams in (1, 16):
-        ended = project.run(streams=streams)
+        ended = project.run(streams=streams, memory="6GB")
         summary = ended.succeeded()
         for name, own in ends.items():
             assert stored(project, name) == expected(project, own.sql), (name, tree.lines)
