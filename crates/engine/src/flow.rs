@@ -143,7 +143,7 @@ impl Work {
                 work.known.extend(kept.slices);
                 // They were compared when they were read.
                 kept.keys.into_iter().for_each(|keys| drop(joined.add(keys)));
-            } else if unit.iter().any(|slice| spec.is_of_pair(slice))
+            } else if unit.iter().any(|slice| spec.is_joined(slice))
                 || (spec.keeps_accounts() && spec.is_wanted(&unit) && spec.can_be_read_again(&unit))
             {
                 work.first.push(unit);
@@ -175,7 +175,7 @@ impl Flow {
         let transforms = Arc::new(Transforms::new(&spec, lookups, outcome.clone())?);
         let spec = Arc::new(spec);
         // Blocks that are neither parsed nor in the consumer's hands may wait in the queue.
-        let held = spec.streams.saturating_mul(if spec.join.is_some() { 2 } else { 1 });
+        let held = spec.streams.saturating_mul(spec.join.as_ref().map_or(1, |join| join.leaves()));
         let queue_batches = (spec.memory.blocks.saturating_sub(held) / 2).max(1);
         let (destinations, readers) = Destinations::of(&spec, queue_batches, &outcome, &transforms)?;
         Ok(Self::of(spec, outcome, transforms, destinations, readers))

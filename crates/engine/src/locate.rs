@@ -48,7 +48,7 @@ pub fn locate(
         return Ok(Some(Location { file: file.path.clone(), ..Location::default() }));
     }
     let layout = spec.layout_of(slice.file);
-    let source = spec.union.as_ref().map(|union| union.source_of(slice.file));
+    let source = spec.union.as_ref().map(|_| spec.source_of_file(slice.file));
     let unified = |(union, source)| Unified::new(spec, union, source, counted.columns);
     let unified = spec.union.as_deref().zip(source).map(unified).transpose()?;
     if unified.as_ref().is_some_and(|unified| unified.wanted().iter().any(|&own| own >= layout.columns.len())) {

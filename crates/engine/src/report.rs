@@ -113,11 +113,15 @@ pub struct SliceReport {
     /// The same of each destination, if there are several.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub destinations: Vec<DestinationCounts>,
-    /// What has become of its rows in a join, if the flow has one; what comes out of that counts in the first slice of a pair, as do
-    /// the rows of the transforms behind it. Those in front of a side count in the slices of its files: rows = rows of the join +
+    /// What has become of its rows in the join that they come into, if the flow has one; what comes out of the last one counts in the
+    /// first slice of a unit, as do the rows of the transforms behind any join. Those in front of a source count in the slices of its files: rows = rows of the join +
     /// rows that they have left out + rejects of the parser and of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub join: Option<JoinCounts>,
+    /// In the first slice of a unit of joined ones, what has become of the rows of each join whose rows come into another one: in that,
+    /// and as rejects in front of it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub inner: Vec<JoinCounts>,
     /// Rows of its transforms, in their order; none of a slice that was not read now.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub transforms: Vec<TransformCounts>,
@@ -189,7 +193,8 @@ pub struct JoinCounts {
     pub filtered: u64,
     /// Of the unmatched, rows of which a column of the key is NULL.
     pub null_keys: u64,
-    /// Rows that have come out, and are rejects because of what was found behind the join.
+    /// Rows that have come out, and are rejects because of what was found behind the join; behind any of those that their rows come into.
+    /// Of the rows of a join that come into another one those that were refused before they came there.
     #[serde(default)]
     pub rejected: u64,
 }
@@ -247,6 +252,7 @@ impl SliceReport {
             out: 0,
             destinations: Vec::new(),
             join: None,
+            inner: Vec::new(),
             transforms: Vec::new(),
             ignored: BTreeMap::new(),
             values_ignored: 0,

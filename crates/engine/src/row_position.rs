@@ -30,6 +30,11 @@ impl RowPosition {
         (self.0 >> ROW_BITS) as u32
     }
 
+    /// The one that [`Self::number`] has given.
+    pub(crate) fn of_number(number: u64) -> Self {
+        RowPosition(number)
+    }
+
     /// As stored in a column.
     pub fn number(self) -> u64 {
         self.0

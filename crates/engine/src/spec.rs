@@ -13,19 +13,24 @@ use crate::text_hash::TextHash;
 
 mod fronts;
 mod join;
+mod meeting;
 mod postgres;
 mod reunion;
 mod routing;
+mod sources;
 mod transforms;
+mod tree;
 mod union;
 mod ways;
 
-pub use join::{ApartSource, JoinColumn, JoinKind, JoinSide, JoinSpec};
+pub use join::JoinSpec;
+pub use meeting::{JoinColumn, JoinKind, JoinSide, MeetingSpec};
 pub use postgres::{CommitTime, CopyColumn, CopyTable, PostgresSinkSpec, Way};
 pub use reunion::ReunionSpec;
 pub use routing::{HashKind, HashSpec, MethodSpec, RangeSpec, RoutingSpec};
+pub use sources::FlowSource;
 pub use transforms::{ComputedColumn, NoMatch, Operation, ProbeSpec, QuerySpec, SplitSpec, TransformSpec};
-pub use union::{UnionSource, UnionSpec};
+pub use union::UnionSpec;
 pub use ways::{DestinationSpec, FlowFields, RowFields, RowsOf};
 
 /// One data flow.
@@ -38,7 +43,7 @@ pub struct FlowSpec {
     pub layout: Layout,
     /// Files and slices.
     pub source: SourceSpec,
-    /// Set for two sources whose rows meet behind the parsers.
+    /// Set for sources whose rows meet behind the parsers.
     #[serde(default)]
     pub join: Option<Box<JoinSpec>>,
     /// Set for several sources whose rows go on together.
@@ -519,15 +524,15 @@ impl FlowSpec {
         }
     }
 
-    /// The slices that go together whatever the sink is: those of pairs, and each other one alone.
+    /// The slices that go together whatever the sink is: those whose rows meet, and each other one alone.
     pub fn units(&self) -> Vec<Group> {
-        let pairs = self.join.iter().flat_map(|join| join.pairs(&self.source));
-        let alone = self.source.slices.iter().filter(|slice| !self.is_of_pair(slice)).map(|slice| vec![slice.clone()]);
-        pairs.chain(alone).collect()
+        let units = self.join.iter().flat_map(|join| join.units(&self.source));
+        let alone = self.source.slices.iter().filter(|slice| !self.is_joined(slice)).map(|slice| vec![slice.clone()]);
+        units.chain(alone).collect()
     }
 
-    /// Whether the rows of a slice meet those of another one.
-    pub fn is_of_pair(&self, slice: &SliceSpec) -> bool {
+    /// Whether the rows of a slice meet those of other ones.
+    pub fn is_joined(&self, slice: &SliceSpec) -> bool {
         self.join.is_some() && !self.is_apart(self.source_of_file(slice.file))
     }
 
@@ -563,11 +568,8 @@ impl FlowSpec {
 
     /// The layouts of all files, with the index of the first file that has each.
     pub fn layouts(&self) -> Vec<(usize, &Layout)> {
-        let right = self.join.iter().map(|join| (join.first_right_file, &join.right));
-        let apart = self.join.iter().flat_map(|join| &join.apart).map(|own| (own.first_file, &own.layout));
-        let others = self.union.iter().flat_map(|union| &union.sources);
-        let others = others.filter_map(|own| Some((own.first_file, own.layout.as_ref()?)));
-        std::iter::once((0, &self.layout)).chain(right).chain(apart).chain(others).collect()
+        let others = self.several().iter().filter_map(|own| Some((own.first_file, own.layout.as_ref()?)));
+        std::iter::once((0, &self.layout)).chain(others).collect()
     }
 
     /// Columns of the rows in front of the transforms; of those of a join or a union, behind what stands in front of that.

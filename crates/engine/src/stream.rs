@@ -2,8 +2,8 @@
 
 mod front;
 mod gathered;
+mod joining;
 mod kept_accounts;
-mod pair;
 mod ranges;
 mod reader;
 
@@ -22,8 +22,8 @@ use crate::sink::{Origin, Placed, Writer};
 use crate::spec::{CommittedSlice, SliceSpec};
 use crate::transforms::{Refusal, Refuser, Remaining, Sent, Takers, Transforms};
 pub use gathered::Arriving;
+use joining::Joining;
 pub use kept_accounts::KeptAccounts;
-use pair::Pair;
 pub use ranges::JoinedRanges;
 pub use reader::BLOCK_OVERHEAD_BYTES;
 use reader::{Counts, InFront, Reader, Rows};
@@ -33,12 +33,12 @@ pub fn run(shared: &Arc<Shared>, meter: &StreamMeter) -> Result<(), CoreError> {
     meter.turn_to(Doing::Read);
     let is_counted = shared.row_counts.count(&shared.spec, &shared.outcome)?;
     meter.turn_to(Doing::Parse);
-    let pair = shared.spec.join.as_ref().map(|join| Pair::new(shared, meter, join)).transpose()?;
+    let joining = shared.spec.join.as_ref().map(|join| Joining::new(shared, meter, join)).transpose()?;
     let mut stream = Stream {
         shared,
         meter,
         readers: Reader::of_sources(shared, meter)?,
-        pair,
+        joining,
         sending: Sending {
             shared,
             meter,
@@ -61,8 +61,8 @@ struct Stream<'a> {
     meter: &'a StreamMeter,
     /// Of each source.
     readers: Vec<Reader<'a>>,
-    /// Of a flow that joins: reads in the place of those of its sides.
-    pair: Option<Pair<'a>>,
+    /// Of a flow that joins: reads in the place of those of the sources that meet.
+    joining: Option<Joining<'a>>,
     sending: Sending<'a>,
 }
 
@@ -73,7 +73,7 @@ struct Sending<'a> {
     writers: Vec<Box<dyn Writer>>,
     /// Scratch, reused for every batch.
     places: Vec<u32>,
-    /// Who gets rows of the present slice, or pair.
+    /// Who gets rows of the present slice, or unit of joined ones.
     takers: Takers,
 }
 
@@ -85,9 +85,9 @@ impl Stream<'_> {
             self.meter.turn_to(Doing::WaitSlice);
             match shared.queue.next(|| shared.outcome.stopped()) {
                 Next::Group(group) => {
-                    let joins = group.first().is_some_and(|slice| shared.spec.is_of_pair(slice));
-                    let is_whole = match self.pair.as_mut().filter(|_| joins) {
-                        Some(pair) => pair.run(&group, &mut self.sending)?,
+                    let joins = group.first().is_some_and(|slice| shared.spec.is_joined(slice));
+                    let is_whole = match self.joining.as_mut().filter(|_| joins) {
+                        Some(joining) => joining.run(&group, &mut self.sending)?,
                         None => self.run_slices(&group)?,
                     };
                     if !is_whole {
@@ -150,7 +150,7 @@ impl Stream<'_> {
     fn end_slice(&mut self, slice: &SliceSpec, account: SliceReport) -> Result<(), CoreError> {
         self.meter.turn_to(Doing::Write);
         // Before any of it can be committed.
-        self.shared.kept_accounts.keep(std::slice::from_ref(&account), None);
+        self.shared.kept_accounts.keep(std::slice::from_ref(&account), Vec::new());
         self.sending.end_slice(slice, &account)?;
         self.shared.end_slice(account);
         Ok(())
@@ -246,7 +246,7 @@ impl Sending<'_> {
         Ok(all)
     }
 
-    /// Rows of this slice, or pair, follow for each destination that has them not yet. One begins with the first slice that it gets rows
+    /// Rows of this slice, or unit of joined ones, follow for each destination that has them not yet. One begins with the first slice that it gets rows
     /// of. False when the flow was stopped.
     fn begin(&mut self, slices: &[SliceSpec]) -> Result<bool, CoreError> {
         let (shared, destinations) = (self.shared, 0..self.writers.len());
@@ -255,7 +255,7 @@ impl Sending<'_> {
         let ends: Vec<bool> = destinations.clone().map(|number| first_of(number).is_some()).collect();
         let is_together = |number: usize| ends[number] && spec.source_of_destination(number).is_none();
         // A join is told of all its rows, whoever wants to know.
-        let meeting = slices.iter().any(|slice| spec.is_of_pair(slice)) || destinations.clone().any(is_together);
+        let meeting = slices.iter().any(|slice| spec.is_joined(slice)) || destinations.clone().any(is_together);
         self.takers = Takers { ends, meeting };
         for (number, writer) in self.writers.iter_mut().enumerate() {
             let first = first_of(number).filter(|slice| is_wanted(shared, number, slice.number));

@@ -31,7 +31,7 @@ impl Unified {
         source: usize,
         columns: Option<&[usize]>,
     ) -> Result<Self, CoreError> {
-        let layout = union.layout(&spec.layout, source);
+        let layout = spec.layout_of_source(source);
         let before = spec.rows_into(&spec.fields()?, source);
         let is_whole = spec.reads_whole(source);
         let all = union.sources.get(source).map(|own| own.places.as_slice()).unwrap_or_default();

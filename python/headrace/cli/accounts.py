@@ -17,7 +17,7 @@ from headrace.cli.task_accounts import closing_line, render_failures, render_tas
 from headrace.cli.text_table import TextColumn, render_table
 from headrace.errors import render_location
 from headrace.executors import added_joins, added_unions, join_of_flow
-from headrace.model import SIDES
+from headrace.model import SIDES, joins_told
 from headrace.model.suggest import quote
 from headrace.run.summary import bytes_read, seconds_of_passes, sources_of
 
@@ -211,8 +211,8 @@ def render_ignored(table: Document, *, width: int) -> str:
 
 
 def render_joins(tables: Sequence[Document], *, width: int) -> str:
-    """What became of the rows of both sides of joins, and how many came out; empty without any. Of flows into one
-    table, as those of a loop, the sums.
+    """What became of the rows of both sides of joins, and how many came out; empty without any. Of several joins of a
+    flow each behind those whose rows it takes, of flows into one table, as those of a loop, the sums.
     """
     sums: dict[tuple[str, ...], dict[str, Any]] = {}
     for table in sources_of([own for own in tables if own.get("join")]):
@@ -220,18 +220,24 @@ def render_joins(tables: Sequence[Document], *, width: int) -> str:
         if join:
             # The rows of all destinations of a flow have come out of it. Other tasks may load the table, too.
             whose = str(table.get("flow_of") or table["table"])
-            key = (whose, str(join["name"]), *(str(join[side]["source"]) for side in SIDES))
+            names = ((own["name"], *(own[side]["source"] for side in SIDES)) for own in joins_told(join))
+            key = (whose, *(str(name) for of_join in names for name in of_join))
             sums[key] = added_joins(sums[key], join) if key in sums else join
-    return "\n".join(_join(whose, join, width) for (whose, *_), join in sums.items())
+    return "\n".join(
+        _join(whose, own, width, is_beside=join["is_beside"])
+        for (whose, *_), join in sums.items()
+        for own in joins_told(join)
+    )
 
 
-def _join(whose: str, join: Document, width: int) -> str:
+def _join(whose: str, join: Document, width: int, *, is_beside: bool) -> str:
     sides = []
     for side in (join["left"], join["right"]):
         what = f"{side['source']} {units.plural(side['rows'], 'row')}"
-        if side.get("filtered_in_front"):
-            where = "not for the join" if join.get("is_beside") else "left out in front"
-            what += f" ({units.count(side['filtered_in_front'])} {where})"
+        where = "not for the join" if is_beside and "join" not in side else "left out in front"
+        others = [(where, side.get("filtered_in_front")), ("rejected in front", side.get("rejected_in_front"))]
+        told = ", ".join(f"{units.count(rows)} {become}" for become, rows in others if rows)
+        what += f" ({told})" if told else ""
         what += f", {units.count(side['matched'])} matched"
         if side["filtered"]:
             what += f", {units.count(side['filtered'])} left out"

@@ -73,8 +73,7 @@ def _render_task(task: Document, width: int) -> str:
         str(task["task"]),
         _wrapped("into", [f"{name} ({task['target']}, {task['load']})"], width),
         _wrapped("from", [_source(task)], width),
-        *_transforms([own for own in task.get("transforms", ()) if "in_front_of" in own], width),
-        *(_wrapped(kind, [task[kind]["text"]], width) for kind in ("join", "union") if kind in task),
+        *_meetings(task, width),
         *_transforms([own for own in task.get("transforms", ()) if "in_front_of" not in own], width),
         _wrapped("streams", [_streams(task)], width),
         _wrapped("memory", [_memory(task["memory"])], width),
@@ -90,6 +89,20 @@ def _render_task(task: Document, width: int) -> str:
     if task["steps"]:
         lines.append(_wrapped("steps", [line for step in task["steps"] for line in step["text"].split("\n")], width))
     return "\n".join(lines)
+
+
+def _meetings(task: Document, width: int) -> list[str]:
+    """How rows of several sources come together, each behind what stands in front of it."""
+    meetings = [(kind, task[kind]) for kind in ("join", "union") if kind in task]
+    meetings = [("join", own) for _, join in meetings for own in join.get("inner", ())] + meetings
+    names = [own["name"] for _, own in meetings]
+    # Some lead elsewhere, where nothing comes together.
+    transforms = [own for own in task.get("transforms", ()) if "in_front_of" in own]
+    lines = _transforms([own for own in transforms if own["in_front_of"] not in names], width)
+    for kind, meeting in meetings:
+        in_front = [own for own in transforms if own["in_front_of"] == meeting["name"]]
+        lines += [*_transforms(in_front, width), _wrapped(kind, [meeting["text"]], width)]
+    return lines
 
 
 def _rejects(limits: Document) -> list[str]:

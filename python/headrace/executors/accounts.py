@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from headrace.errors import AccountsError, SourceError
 from headrace.executors.joined import join_accounts
 from headrace.executors.rows_left import left_by_each, left_out_in_front
 from headrace.model import SIDES, FlowRows
-from headrace.planning import DataFlowPlan, LookupPlan, SourcePart, counted
+from headrace.planning import DataFlowPlan, JoinPlan, LookupPlan, SourcePart, counted
 
 
 def check_accounts(plan: DataFlowPlan, result: dict[str, Any], rows_inserted: int | None) -> None:
@@ -22,7 +22,8 @@ def check_accounts(plan: DataFlowPlan, result: dict[str, Any], rows_inserted: in
     - for each slice: lines = rows + skipped, rows = out + filtered + rejected; with a join rows = those that came to
       it + those rejected or left out before, and of these those that met none, and go no further, are not more than
       there are; all that comes out of it is a right row that has met a left one, or one of those that have met none and
-      are kept, and is loaded, filtered or rejected behind it;
+      are kept, and is loaded, filtered or rejected behind it; all that comes out of an inner join comes to the
+      next one, or is left out or rejected before;
     - for each slice that was read, and each transform: rows = matched + defaulted + filtered + rejected, and what all
       have filtered is what the slice has; what comes out of one goes into those that read it, and what comes out of the
       last one into the destination, but for rows that no partition takes, or that the table of one of several
@@ -139,24 +140,34 @@ def _joined_slice(plan: DataFlowPlan, item: dict[str, Any]) -> list[str]:
     join = item.get("join")
     if join is None or plan.join is None:
         return [f"slice {item['number']}: nothing is told of its join"]
-    rows, unmatched, filtered, null_keys = (int(join[name]) for name in ("rows", "unmatched", "filtered", "null_keys"))
+    rows = int(join["rows"])
     name, rejected = f"slice {item['number']}", int(item["rejected"]) - int(join["rejected"])
-    problems, left_out = [], left_out_in_front(plan, item)
+    number = plan.source_number(int(item["file"]))
+    problems, left_out = [], left_out_in_front(plan, item, number)
     if int(item["rows"]) != rows + rejected + left_out:
         before = f"{rejected} rejected before it" + (f" + {left_out} left out in front of it" if left_out else "")
         problems.append(f"{name}: {item['rows']} rows are not {rows} rows of the join + {before}")
-    if not null_keys <= unmatched <= rows or filtered != (0 if plan.join.keeps(int(item["file"])) else unmatched):
-        problems.append(f"{name}: of {rows} rows {unmatched} met none, {null_keys} without a key, {filtered} left out")
-    return problems
+    return [*problems, *_came(plan.join, name, number, join)]
+
+
+def _came(joins: JoinPlan, name: str, number: int, told: Mapping[str, Any]) -> list[str]:
+    """Of rows of a source or an inner join that have come to the next join. `name`: for the problem."""
+    rows, unmatched, filtered, null_keys = (
+        int(told[count]) for count in ("rows", "unmatched", "filtered", "null_keys")
+    )
+    if null_keys <= unmatched <= rows and filtered == (0 if joins.keeps(number) else unmatched):
+        return []
+    return [f"{name}: of {rows} rows {unmatched} met none, {null_keys} without a key, {filtered} left out"]
 
 
 def _join(plan: DataFlowPlan, result: dict[str, Any]) -> list[str]:
     account = join_accounts(plan, result)
-    if account is None:
+    if account is None or plan.join is None:
         return []
     out, rejected = int(account["rows_out"]), sum(int(account[side]["rejected_behind"]) for side in SIDES)
     behind = [item["transforms"] for item in result["slices"] if item.get("transforms")]
-    problems = _pairs(plan, result)
+    units = sorted(_units(plan, result).items())
+    problems = [problem for unit, slices in units for problem in _pair(plan, plan.join, unit, slices)]
     first = sum(own.front_of is not None for own in plan.transforms)
     if len(plan.transforms) > first:
         came = sum(int(own[first]["rows"]) for own in behind)
@@ -165,18 +176,41 @@ def _join(plan: DataFlowPlan, result: dict[str, Any]) -> list[str]:
     return problems + _equal("rows out of the join and not rejected", out - rejected, "rows out of the slices", came)
 
 
-def _pairs(plan: DataFlowPlan, result: dict[str, Any]) -> list[str]:
-    """A right row meets one left row, and a left row any number of right ones."""
-    matched: dict[int, list[int]] = {}
+def _units(plan: DataFlowPlan, result: dict[str, Any]) -> dict[int, list[dict[str, Any]]]:
+    """The slices of each pair of files."""
+    units: dict[int, list[dict[str, Any]]] = {}
     for item in result["slices"]:
-        counts, file = item.get("join") or {"rows": 0, "unmatched": 0}, int(item["file"])
-        pair = matched.setdefault(file % (plan.source.pairs or 1), [0, 0])
-        pair[plan.source_number(file)] += int(counts["rows"]) - int(counts["unmatched"])
-    return [
-        f"pair {pair + 1}: {left} left rows have met {right} right ones"
-        for pair, (left, right) in sorted(matched.items())
-        if left > right or (left == 0) != (right == 0)
-    ]
+        if plan.source_number(int(item["file"])) in plan.source_numbers:
+            units.setdefault(plan.source.unit_of(item), []).append(item)
+    return units
+
+
+def _pair(plan: DataFlowPlan, joins: JoinPlan, unit: int, slices: Sequence[dict[str, Any]]) -> list[str]:
+    """A right row meets one left row, and a left row any number of right ones; what comes out of an inner join comes to
+    the next one, is left out in front of it, or refused.
+    """
+    inner: Sequence[Mapping[str, Any]] = next((item["inner"] for item in slices if item.get("inner")), [])
+    if len(inner) != len(joins.join.inner):
+        return [f"{joins.pair_word} {unit + 1}: {len(inner)} of {len(joins.join.inner)} inner joins are reported"]
+    told = dict(enumerate(inner, len(joins.sources)))
+    told |= {plan.source_number(int(item["file"])): item["join"] for item in slices if item.get("join")}
+    if not told.keys() >= set(joins.fronts):
+        return []  # that something is not told is a problem of its own
+    problems = []
+    for join in joins.joins:
+        name, sides = f"{joins.pair_word} {unit + 1}, join {join.name}", [told[own] for own in joins.sides(join)]
+        left, right = (int(own["rows"]) - int(own["unmatched"]) for own in sides)
+        if left > right or (left == 0) != (right == 0):
+            problems.append(f"{name}: {left} left rows have met {right} right ones")
+        if join is joins.join:
+            continue
+        number = joins.names.index(join.name)
+        own, left_out = told[number], sum(left_out_in_front(plan, item, number) for item in slices)
+        kept = sum(int(side["unmatched"]) - int(side["filtered"]) for side in sides)
+        came = int(own["rows"]) + left_out + int(own["rejected"])
+        problems += _came(joins, name, number, own)
+        problems += _equal(f"{name}: rows out of it", right + kept, "rows come on, left out or rejected", came)
+    return problems
 
 
 def _transforms(plan: DataFlowPlan, result: dict[str, Any]) -> list[str]:

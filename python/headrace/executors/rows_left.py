@@ -29,8 +29,13 @@ def left_out_or_elsewhere(own: TransformPlan, count: Mapping[str, Any], read: Co
     return int(count["filtered"]) + sum(rows for output, rows in left.items() if output not in read)
 
 
-def left_out_in_front(plan: DataFlowPlan, item: Mapping[str, Any]) -> int:
-    """The rows of a slice that do not meet those of other sources, and are no rejects."""
+def left_out_in_front(plan: DataFlowPlan, item: Mapping[str, Any], number: int | None = None) -> int:
+    """The rows of a slice that do not meet those of other sources, and are no rejects. `number`: in front of one source
+    or inner join; without it in front of all, as far as they are told with the slice.
+    """
     read, counts = plan.rows_read, item.get("transforms") or []
-    pairs = [own for own in zip(plan.transforms, counts, strict=False) if own[0].front_of is not None]
-    return sum(left_out_or_elsewhere(*pair, read) for pair in pairs)
+    return sum(
+        left_out_or_elsewhere(own, count, read)
+        for own, count in zip(plan.transforms, counts, strict=False)
+        if own.front_of is not None and number in (None, own.front_of)
+    )

@@ -33,6 +33,7 @@ from headrace.model.file_source import FileSource, GenerateSource
 from headrace.model.flow_rows import FIRST, MAIN, FlowRows
 from headrace.model.gathered_query import GatheredQuery, gather_rows, gathered_rows, gathering_database
 from headrace.model.join import SIDES, JoinedColumn, JoinKey, Side
+from headrace.model.join_accounts import joins_told, leaves_told
 from headrace.model.key_kinds import HASH_KEYS, HASH_KINDS, LIST_KINDS, RANGE_KINDS
 from headrace.model.layout import Layout
 from headrace.model.layout_column import Column
@@ -69,7 +70,7 @@ from headrace.model.split import Split
 from headrace.model.sql_transform import ComputedColumn, SqlTransform
 from headrace.model.task import Constraint, Handler, Task, Variable
 from headrace.model.task_kinds import EVENT_KINDS, TASK_KINDS
-from headrace.model.together import Join, Together, Union
+from headrace.model.together import Join, Together, Union, number_without_apart
 from headrace.model.union import UnitedColumn
 
 __all__ = [
@@ -157,11 +158,14 @@ __all__ = [
     "gather_rows",
     "gathered_rows",
     "gathering_database",
+    "joins_told",
     "key_family",
     "layout_schema",
+    "leaves_told",
     "load_package",
     "message_of",
     "native_type",
+    "number_without_apart",
     "outputs_taken",
     "package_schema",
     "parse_memory_size",

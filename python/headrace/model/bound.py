@@ -28,7 +28,7 @@ from headrace.model.spec_transforms import NO_MATCH
 from headrace.model.split import Split
 from headrace.model.sql_transform import ComputedColumn, SqlTransform
 from headrace.model.task import Handler, Task, Variable
-from headrace.model.together import Join, Together, Union
+from headrace.model.together import Join, Together, Union, number_without_apart
 from headrace.model.union import UnitedColumn
 
 if TYPE_CHECKING:
@@ -260,7 +260,7 @@ class DataFlowTask:
     @property
     def rows_read(self) -> set[FlowRows]:
         """The rows that go on somewhere on the way."""
-        return rows_read(self.transforms, self.end) | set(self.meeting.inputs if self.meeting else ())
+        return rows_read(self.transforms, self.end) | set(self.meeting.taken if self.meeting else ())
 
     @property
     def meeting(self) -> Together | None:
@@ -275,9 +275,20 @@ class DataFlowTask:
         if self.front is None:
             if self.together is None or not self.together.apart:
                 return self
-            return replace(self, together=replace(self.together, apart=()))
+            return replace(
+                self,
+                together=replace(self.together, apart=()),
+                transforms=self._without_apart(self.transforms),
+                others=self._without_apart(self.others),
+            )
         own = tuple(replace(item, front_of=None) for item in self.transforms)
         return replace(self, transforms=own, others=(), together=None, front=None)
+
+    def _without_apart(self, transforms: Sequence[Transform]) -> tuple[Transform, ...]:
+        assert self.together is not None
+        brought, apart = len(self.together.brought), len(self.together.apart)
+        left = (own for own in transforms if own.front_of not in range(brought, brought + apart))
+        return tuple(replace(own, front_of=number_without_apart(own.front_of, brought, apart)) for own in left)
 
     @property
     def join(self) -> Join | None:

@@ -61,12 +61,15 @@ def _flow(flow: DataFlowTask) -> dict[str, object]:
     }
 
 
-def _join(join: Join) -> dict[str, object]:
+def _join(join: Join, *, has_first: bool = True) -> dict[str, object]:
+    """`has_first`: the first of its sources is the one that is told as that of the flow."""
+    left, right = join.sides
+    is_told = has_first and not isinstance(left, Join)
     return {
         "name": join.name,
         "type": join.kind,
-        "left": join.left.name,
-        "right": _source(join.right),
+        "left": left.name if is_told else _side(left, has_first=has_first),
+        "right": _side(right, has_first=False),
         **_inputs(join),
         "on": {key.left: key.right for key in join.keys},
         "columns": [
@@ -74,6 +77,10 @@ def _join(join: Join) -> dict[str, object]:
             for own in join.columns
         ],
     }
+
+
+def _side(side: FileSource | Join, *, has_first: bool) -> dict[str, object]:
+    return {"join": _join(side, has_first=has_first)} if isinstance(side, Join) else _source(side)
 
 
 def _union(union: Union) -> dict[str, object]:
@@ -117,10 +124,14 @@ def _taken(own: Transform, flow: DataFlowTask) -> dict[str, object]:
 
 
 def _in_front(own: Transform, flow: DataFlowTask) -> dict[str, object]:
-    """Of a transform in front of a join or a union that, and the source whose rows pass it."""
+    """Of a transform in front of a join or a union that, and the source, or inner join, whose rows pass it."""
     if own.front_of is None or flow.meeting is None:
         return {}
-    return {"in_front_of": flow.meeting.name, "of_source": flow.meeting.sources[own.front_of].name}
+    inner = flow.meeting.inner if isinstance(flow.meeting, Join) else ()
+    every: tuple[FileSource | Join, ...] = (*flow.meeting.sources, *inner)
+    of = every[own.front_of]
+    meeting = next((other.name for other in inner if of in other.sides), flow.meeting.name)
+    return {"in_front_of": meeting, "of_source": of.name}
 
 
 def _inputs(together: Join | Union) -> dict[str, object]:

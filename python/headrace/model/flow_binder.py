@@ -22,7 +22,7 @@ from headrace.model.connections import Connection, FilesConnection
 from headrace.model.file_source import FileSource, GenerateSource
 from headrace.model.flow_graph import Reader
 from headrace.model.flow_rows import rows_of
-from headrace.model.fronts import bring_together, fronts_of
+from headrace.model.fronts import fronts_of
 from headrace.model.gathered_binder import (
     GatheredBinder,
     behind_queries,
@@ -38,6 +38,7 @@ from headrace.model.layout import Layout
 from headrace.model.layout_column import Column
 from headrace.model.load_options import LoadOptions
 from headrace.model.lookup import AddedColumn, LookupTable
+from headrace.model.meeting_rules import MeetingRules
 from headrace.model.named_things import DESTINATIONS, NamedThings
 from headrace.model.partition import CommitInterval
 from headrace.model.partition_binder import PartitionBinder
@@ -53,7 +54,6 @@ from headrace.model.spec_data_flow import (
     FileSourceSpec,
     GenerateSourceSpec,
 )
-from headrace.model.spec_joins import JoinTransformSpec
 from headrace.model.spec_partition import PartitionSpec
 from headrace.model.spec_transforms import TransformSpec
 from headrace.model.sql_transform import ComputedColumn, SqlTransform
@@ -87,6 +87,7 @@ class FlowBinder:
         self._environment = environment
         self._names = NamedThings(document, problems, environment.connections)
         self._gathered = GatheredBinder(document, problems)
+        self._meetings = MeetingRules(document, problems)
         self._transforms = TransformBinder(document, problems, self._names, self._layout)
 
     def bind(
@@ -95,7 +96,7 @@ class FlowBinder:
         """The data flow of a task whose references are resolved. None if something is wrong."""
         path = task.own_path
         sources = {name: self._source(name, own, (*path, "sources", name)) for name, own in spec.sources.items()}
-        if not self._has_one_meeting(spec, path):
+        if not self._meetings.is_one(spec, path):
             return None
         places = {name: (*path, "destinations", name) for name in spec.destinations}
         destinations = {name: self._destination(name, own, places[name]) for name, own in spec.destinations.items()}
@@ -181,25 +182,6 @@ class FlowBinder:
         """Whether several destinations can be filled in one pass, and one transaction."""
         refusals = SharedFlowRules(self._document, self._problems, path)
         return refusals.check(spec, [own for own in destinations.values() if own is not None], together)
-
-    def _has_one_meeting(self, spec: DataFlowSpec, path: DocumentPath) -> bool:
-        """Whether one transform at most brings rows of several sources together."""
-        together = bring_together(spec.transforms, spec.sources)
-        are_joins = all(isinstance(spec.transforms[name], JoinTransformSpec) for name in together)
-        if len(together) <= 1:
-            return True  # a join with one source says which it lacks; whether each is read, is told of its rows
-        names = ", ".join(map(show_name, together))
-        self._problems.add(
-            self._document,
-            (*path, "transforms", together[1]),
-            f"a data flow has {len(together)} joins: {names}"
-            if are_joins
-            else f"a data flow has {len(together)} transforms that read several sources: {names}",
-            expected="one join in this version" if are_joins else "one join or one union in this version",
-            hint="Write a data flow for each of them, or let one of the sources be a `lookup`.",
-            at_key=True,
-        )
-        return False
 
     def _divides(
         self,

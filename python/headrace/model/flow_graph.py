@@ -68,7 +68,7 @@ class FlowGraph:
             return None
         order = {name: self._transforms[name] for reader in self._readers for name in self.way(reader.input)}
         are_right = self._reach_all(order) and self._meet_once() and self._reads_sources() and self._reads_all(order)
-        return order if are_right and self._come_once(order) else None
+        return order if are_right and self._come_once(order) and self._pass_all_joins() else None
 
     def way(self, written: str) -> list[str]:
         """The transforms that rows may pass until they arrive where it is written, each behind what it reads."""
@@ -130,7 +130,7 @@ class FlowGraph:
         last, read = found[-2:]
         number = [rows.name for rows in inputs_of(self._transforms[last])].index(read)
         fronts = self._fronts
-        is_behind = fronts is None or not (fronts.are_apart or fronts.together in found)
+        is_behind = fronts is None or not (fronts.are_apart or set(fronts.meetings) & set(found))
         beginning = show_name(self._sources[0] if fronts is None else fronts.together)
         self._problems.add(
             self._document,
@@ -180,24 +180,52 @@ class FlowGraph:
         """Whether what comes together is of different sources."""
         if self._fronts is None or self._fronts.are_apart:
             return True
-        is_right, name = True, self._fronts.together
-        spec = self._transforms[name]
+        is_right, entries = True, self._fronts.entries
         for number, source in enumerate(self._fronts.brought):
             if source is None or source not in self._fronts.brought[:number]:
                 continue
             is_right = False
-            first = self._fronts.inputs[self._fronts.brought.index(source)]
-            both = f"`{show_name(first.shown)}` and `{show_name(self._fronts.inputs[number].shown)}`"
-            is_join = isinstance(spec, JoinTransformSpec)
+            first, own = entries[self._fronts.brought.index(source)], entries[number]
+            both = f"`{show_name(first.rows.shown)}` and `{show_name(own.rows.shown)}`"
+            what = (
+                f"the rows of the source `{show_name(source)}` come twice"
+                if first.rows == own.rows
+                else f"{both} are rows of one source, `{show_name(source)}`"
+            )
+            is_join = isinstance(self._transforms[own.meeting], JoinTransformSpec)
+            bring = (
+                f"{'join' if is_join else 'union'} `{show_name(own.meeting)}` brings"
+                if first.meeting == own.meeting
+                else f"joins `{show_name(first.meeting)}` and `{show_name(own.meeting)}` bring"
+            )
             self._problems.add(
                 self._document,
-                self._input(name, number),
-                f"{both} are rows of one source, `{show_name(source)}`, and the "
-                f"{'join' if is_join else 'union'} `{show_name(name)}` brings rows of several sources together",
+                self._input(own.meeting, own.number),
+                f"{what}, and the {bring} rows of several sources together",
                 expected="one input of each source",
                 hint="Declare the files once more as another source."
                 if is_join
                 else f"Bring {both} together by a union of their own, which stands in front of this one.",
+            )
+        return is_right
+
+    def _pass_all_joins(self) -> bool:
+        """Whether no destination reads rows that have come out of a join, and stand in front of another one."""
+        fronts, is_right = self._fronts, True
+        for reader in self._readers if fronts is not None else ():
+            assert fronts is not None
+            inner = fronts.inner_of(rows_of(reader.input))
+            if inner is None:
+                continue
+            is_right = False
+            self._problems.add(
+                self._document,
+                reader.path,
+                f"rows of the join `{show_name(inner)}` come to the join `{show_name(fronts.together)}`, and go "
+                "nowhere else in this version",
+                found=quote(reader.input),
+                expected=f"rows of a source, or behind `{show_name(fronts.together)}`",
+                hint="Write a data flow of its own for this destination, or `discard` what does not go on.",
             )
         return is_right
 
@@ -207,7 +235,7 @@ class FlowGraph:
         places = {name: place for place, name in enumerate(order)}
         for name, own in order.items():
             # What brings sources together has one input of each of them.
-            inputs = () if self._fronts is not None and name == self._fronts.together else inputs_of(own)
+            inputs = () if self._fronts is not None and name in self._fronts.meetings else inputs_of(own)
             for number, rows in enumerate(inputs):
                 other = next((other for other in inputs[:number] if self._have_common_rows(rows, other, places)), None)
                 if other is None:

@@ -2,27 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from headrace.model.flow_rows import FlowRows
 from headrace.model.flow_steps import inputs_of
+from headrace.model.spec_joins import JoinTransformSpec
 from headrace.model.spec_transforms import TogetherSpec, TransformSpec
 from headrace.model.spec_unions import ReunionTransformSpec
 
 
 @dataclass(frozen=True, slots=True)
+class Entry:
+    """Rows of one source as they come together with others: `rows`, by an input of the transform `meeting`, which has
+    that `number`.
+    """
+
+    meeting: str
+    number: int
+    rows: FlowRows
+
+
+@dataclass(frozen=True, slots=True)
 class Fronts:
-    """`together`: the name of the transform that brings rows of several sources together; `inputs`: what it takes of
-    them; `sources`: for each of these rows the source that they are of, None if there is none, and behind these all
-    other sources, which are apart; `places`: the transforms whose rows are of one of these sources, each with its
-    number: those in front of it, and others that lead elsewhere. If nothing comes together, `together` is empty.
+    """`together`: the name of the transform that brings rows of several sources together, of several joins the last
+    one; `inner`: the other joins, each behind those whose rows it takes; `entries`: how rows of sources come to one of
+    these; `sources`: for each of these rows the source that they are of, None if there is none, and behind these all
+    other sources, which are apart; `places`: the transforms whose rows are of one of these sources, or of an inner
+    join, each with its number: those in front of it, and others that lead elsewhere. Inner joins are numbered behind
+    all sources. If nothing comes together, `together` is empty.
     """
 
     together: str
-    inputs: tuple[FlowRows, ...]
+    entries: tuple[Entry, ...]
     sources: tuple[str | None, ...]
     places: Mapping[str, int] = field(default_factory=dict)
+    inner: tuple[str, ...] = ()
 
     @property
     def are_apart(self) -> bool:
@@ -30,18 +45,28 @@ class Fronts:
         return not self.together
 
     @property
+    def meetings(self) -> tuple[str, ...]:
+        """All that bring rows of several sources together, the last one behind the others."""
+        return (*self.inner, self.together) if self.together else ()
+
+    @property
     def brought(self) -> tuple[str | None, ...]:
         """Of `sources` those of the rows that come together."""
-        return self.sources[: len(self.inputs)]
+        return self.sources[: len(self.entries)]
 
     @property
     def apart(self) -> tuple[str, ...]:
         """The others."""
-        return tuple(own for own in self.sources[len(self.inputs) :] if own is not None)
+        return tuple(own for own in self.sources[len(self.entries) :] if own is not None)
 
     def source_of(self, rows: FlowRows) -> int | None:
-        """The number of the source that rows are of; None for those that have come together with others."""
+        """The number of the source, or the inner join, that rows are of; None for those behind all of these."""
         return self.sources.index(rows.name) if rows.name in self.sources else self.places.get(rows.name)
+
+    def inner_of(self, rows: FlowRows) -> str | None:
+        """The inner join that rows are of, so that they stand between two joins."""
+        number = self.source_of(rows)
+        return None if number is None or number < len(self.sources) else self.inner[number - len(self.sources)]
 
 
 def bring_together(transforms: Mapping[str, TransformSpec], sources: Collection[str]) -> list[str]:
@@ -56,18 +81,51 @@ def bring_together(transforms: Mapping[str, TransformSpec], sources: Collection[
     ]
 
 
+def sides_of_joins(transforms: Mapping[str, TransformSpec], sources: Collection[str]) -> dict[str, list[str | None]]:
+    """For each join what the rows of its sides are of: a source or another join; None if there is nothing."""
+    origins = _origins(transforms, sources)
+    return {
+        name: [next(iter(origins.get(rows.name, ())), None) for rows in inputs_of(own)]
+        for name, own in transforms.items()
+        if isinstance(own, JoinTransformSpec)
+    }
+
+
 def fronts_of(transforms: Mapping[str, TransformSpec], sources: Collection[str]) -> Fronts | None:
     """What stands in front of the one that brings rows together, and beside that. None with one source."""
-    together = next(iter(bring_together(transforms, sources)), "")
-    if not together and len(sources) == 1:
+    meetings = bring_together(transforms, sources)
+    if not meetings and len(sources) == 1:
         return None
     origins = _origins(transforms, sources)
-    inputs = inputs_of(transforms[together]) if together else ()
-    of_inputs = [origins.get(rows.name, frozenset()) & set(sources) for rows in inputs]
-    brought = [next(iter(own), None) for own in of_inputs]
+    taken = {own for name in meetings for rows in inputs_of(transforms[name]) for own in origins.get(rows.name, ())}
+    # Where all of them go in a circle, none is the last one: that is told elsewhere.
+    together = next((name for name in meetings if name not in taken), next(iter(meetings), ""))
+    order = dict.fromkeys(_way(together, transforms, origins, {together})) if together else {}
+    entries = [own for own in order if isinstance(own, Entry)]
+    inner = tuple(own for own in order if isinstance(own, str) and own != together)
+    brought = [next(iter(origins.get(own.rows.name, frozenset()) & set(sources)), None) for own in entries]
     of = (*brought, *(name for name in sources if name not in brought))
-    places = {name: number for name in transforms for number, own in enumerate(of) if origins[name] == {own}}
-    return Fronts(together, inputs, of, places)
+    numbers = {own: number for number, own in reversed(list(enumerate((*of, *inner))))}
+    places = {name: numbers[own] for name in transforms for own in origins[name] if own in numbers}
+    return Fronts(together, tuple(entries), of, places, inner)
+
+
+def _way(
+    name: str,
+    transforms: Mapping[str, TransformSpec],
+    origins: Mapping[str, frozenset[str]],
+    before: Collection[str],
+) -> Iterator[Entry | str]:
+    """How sources come to a transform that brings rows together, and the names of such ones, each behind those whose
+    rows it takes. `before`: those that take its own.
+    """
+    for number, rows in enumerate(inputs_of(transforms[name])):
+        inner = next((own for own in origins.get(rows.name, ()) if own in transforms), None)
+        if inner is None or inner in before:
+            yield Entry(name, number, rows)
+        else:
+            yield from _way(inner, transforms, origins, {*before, inner})
+    yield name
 
 
 def _origins(transforms: Mapping[str, TransformSpec], sources: Collection[str]) -> dict[str, frozenset[str]]:

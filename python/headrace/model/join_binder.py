@@ -128,7 +128,9 @@ class JoinBinder:
 
     def _known(self, name: str, rows: MeetingRows, path: DocumentPath, *, at_key: bool = False) -> bool:
         columns = _columns(rows)
-        made = next((own for own in rows.source.layout.made if own.name == name and not rows.has_front), None)
+        source = rows.source
+        fields = () if rows.has_front or isinstance(source, Join) else source.layout.made
+        made = next((own for own in fields if own.name == name), None)
         if made is not None:
             self._problems.add(
                 self._document,
@@ -166,8 +168,8 @@ def _known_so_far(spec: JoinSpec, side: Side, rows: MeetingRows) -> list[JoinedC
 
 def _columns(rows: MeetingRows) -> Mapping[str, FlowColumn]:
     """Those of a side. Of a source itself the ones that stand in its files: `row_number` would be of which side?"""
-    if rows.has_front and rows.columns is not None:
-        return rows.columns
+    if isinstance(rows.source, Join) or (rows.has_front and rows.columns is not None):
+        return rows.columns or {}
     return {own.name: FlowColumn(own.type, own.nullable, own.name) for own in rows.source.layout.fields}
 
 

@@ -1,4 +1,4 @@
-"""Rows that a join or a union takes of one source, as far as they are known when it is bound."""
+"""Rows that a join or a union takes of one source, or of another join, as far as they are known when it is bound."""
 
 from __future__ import annotations
 
@@ -9,22 +9,29 @@ from headrace.model.file_source import FileSource
 from headrace.model.flow_rows import FlowRows
 from headrace.model.sql_transform_binder import FlowColumn
 from headrace.model.suggest import show_name
+from headrace.model.together import Join
 
 
 @dataclass(frozen=True, slots=True)
 class MeetingRows:
-    """`rows`: those of `source` itself, or behind the transforms in front of the meeting; `columns`: theirs, None if
-    not even their names are known yet.
+    """`rows`: those of `source` itself, which may be another join, or behind the transforms in front of the meeting;
+    `columns`: theirs, None if not even their names are known yet.
     """
 
-    source: FileSource
+    source: FileSource | Join
     rows: FlowRows
     columns: Mapping[str, FlowColumn] | None
 
     @property
+    def files(self) -> FileSource:
+        """The source, where it is none but one of files: that of a union."""
+        assert isinstance(self.source, FileSource)
+        return self.source
+
+    @property
     def has_front(self) -> bool:
-        """Whether they pass a transform before."""
-        return self.rows.name != self.source.name
+        """Whether they pass a transform before, be it another join."""
+        return isinstance(self.source, Join) or self.rows.name != self.source.name
 
     @property
     def are_described(self) -> bool:

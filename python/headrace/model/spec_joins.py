@@ -1,4 +1,4 @@
-"""The model of a join: rows of two sources that are in the order of their keys meet."""
+"""The model of a join: rows of two sources, or of other joins, that are in the order of their keys meet."""
 
 from __future__ import annotations
 
@@ -32,16 +32,17 @@ def _check_keys(keys: object) -> object:
 
 
 class JoinSpec(SpecModel):
-    """Rows of two sources of files, side by side where their keys are equal.
+    """Rows of two sources of files, side by side where their keys are equal; a side may be the rows of another join.
 
-    The rows of both sources are in the order of the key, which is proven as they are read, and a left key comes once.
+    The rows of both sides are in the order of the key, which is proven as they are read, and a left key comes once.
     The files of the sources are pairs, in the order of their names, and a key stands in one pair only. Each pair is
-    joined by one stream, in the memory of two blocks.
+    joined by one stream, in the memory of two blocks. The rows of a join are in the order of its key; with several
+    joins the first files of all sources belong together, then the second ones.
     """
 
     left: str = setting(
         "Name of the source in which each key comes once, such as orders; or of a transform, or one of its outputs, in "
-        "front of the join, whose rows are all of one source.",
+        "front of the join, whose rows are all of one source or have all come out of one other join; or of that join.",
         kind=_SETTING,
     )
     right: str = setting(

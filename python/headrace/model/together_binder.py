@@ -7,7 +7,8 @@ from dataclasses import replace
 
 from headrace.model.bound import Source
 from headrace.model.file_source import FileSource, GenerateSource
-from headrace.model.flow_steps import input_path
+from headrace.model.flow_rows import FlowRows
+from headrace.model.flow_steps import input_path, inputs_of
 from headrace.model.fronts import Fronts
 from headrace.model.join_binder import JoinBinder
 from headrace.model.meeting_rows import MeetingRows
@@ -18,7 +19,7 @@ from headrace.model.spec_transforms import TransformSpec
 from headrace.model.spec_unions import ReunionTransformSpec, UnionTransformSpec
 from headrace.model.sql_transform_binder import FlowColumn
 from headrace.model.suggest import one_of, show_name
-from headrace.model.together import Together, Union
+from headrace.model.together import Join, Together, Union
 from headrace.model.union_binder import UnionBinder
 from headrace.model.yaml_reader import Document, DocumentPath
 
@@ -81,24 +82,29 @@ class TogetherBinder:
     def bind(
         self,
         fronts: Fronts,
+        name: str,
         spec: TransformSpec,
         path: DocumentPath,
-        sources: Mapping[str, Source | None],
+        sources: Mapping[str, Source | Join | None],
         columns: Sequence[Mapping[str, FlowColumn] | None],
     ) -> Together | None:
-        """`path` is that of the transform; `sources`: those of the flow, None for one that is wrong itself; `columns`:
-        those of the rows that come together, None if they are not known yet. None with a problem.
+        """`path` is that of the transform `name`; `sources`: those of the flow, None for one that is wrong itself, and
+        the joins in front of it; `columns`: those of the rows that come together, None if they are not known yet. None
+        with a problem.
         """
-        places = [input_path(spec, path, number) for number in range(len(fronts.inputs))]
-        names = [own or rows.name for own, rows in zip(fronts.brought, fronts.inputs, strict=True)]
+        inputs = inputs_of(spec)
+        places = [input_path(spec, path, number) for number in range(len(inputs))]
+        names = [_origin(fronts, rows) for rows in inputs]
         is_join = isinstance(spec, JoinTransformSpec)
         found = [self._source(*named, sources, is_join=is_join) for named in zip(names, places, strict=True)]
         read = [own for own in found if own is not None]
         if len(read) < len(found):
             return None
-        rows = [MeetingRows(*own) for own in zip(read, fronts.inputs, columns, strict=True)]
-        bound = self._of(fronts.together, spec, path, rows)
-        return None if bound is None else replace(bound, apart=_apart(fronts, sources))
+        return self._of(name, spec, path, [MeetingRows(*own) for own in zip(read, inputs, columns, strict=True)])
+
+    def with_apart(self, together: Together, fronts: Fronts, sources: Mapping[str, Source | None]) -> Together:
+        """The same with the sources that stand apart."""
+        return replace(together, apart=_apart(fronts, sources))
 
     def _of(self, name: str, spec: TransformSpec, path: DocumentPath, rows: Sequence[MeetingRows]) -> Together | None:
         if isinstance(spec, JoinTransformSpec):
@@ -122,11 +128,11 @@ class TogetherBinder:
         return not generated
 
     def _source(
-        self, name: str, path: DocumentPath, sources: Mapping[str, Source | None], *, is_join: bool
-    ) -> FileSource | None:
-        """The source of files that is called so; None if there is none, or it is wrong itself."""
-        source = self._names.look_up(sources, name, path, "source")
-        if source is None or isinstance(source, FileSource):
+        self, name: str, path: DocumentPath, sources: Mapping[str, Source | Join | None], *, is_join: bool
+    ) -> FileSource | Join | None:
+        """The source of files, or the join, that is called so; None if there is none, or it is wrong itself."""
+        source: Source | Join | None = self._names.look_up(sources, name, path, "source")
+        if source is None or isinstance(source, FileSource | Join):
             return source
         self._problems.add(
             self._document,
@@ -136,6 +142,14 @@ class TogetherBinder:
             hint="Generate the files first, with `headrace generate`.",
         )
         return None
+
+
+def _origin(fronts: Fronts, rows: FlowRows) -> str:
+    """The name of what rows are of that come together."""
+    number = fronts.source_of(rows)
+    if number is None:
+        return rows.name
+    return fronts.inner_of(rows) or fronts.sources[number] or rows.name
 
 
 def _apart(fronts: Fronts, sources: Mapping[str, Source | None]) -> tuple[FileSource, ...]:

@@ -36,7 +36,7 @@ from headrace.model.split_binder import SplitBinder
 from headrace.model.sql_transform import SqlTransform
 from headrace.model.sql_transform_binder import FlowColumn, SqlTransformBinder
 from headrace.model.suggest import did_you_mean, one_of, quote, show_name, show_value
-from headrace.model.together import Together
+from headrace.model.together import Join, Together
 from headrace.model.together_binder import TogetherBinder
 from headrace.model.union import UnitedColumn
 from headrace.model.validation import place_name
@@ -101,17 +101,21 @@ class TransformBinder:
             FlowRows(name): _first_columns(source) for name, source in sources.items() if source is not None
         }
         bound: dict[str, Transform] = {}
+        joins: dict[str, Join] = {}
         together: Together | None = self._together.apart(fronts, sources)
         for name, spec in order.items():
             columns = [behind.get(rows) for rows in inputs_of(spec)]
-            if fronts is not None and name == fronts.together:
+            if fronts is not None and name in fronts.meetings:
                 place = (*path, "transforms", name)
-                together = self._together.bind(fronts, spec, place, sources, columns)
-                if together is None:
+                meeting = self._together.bind(fronts, name, spec, place, {**sources, **joins}, columns)
+                if meeting is None:
                     return None
+                behind[FlowRows(name)] = _together_columns(meeting)
+                if isinstance(meeting, Join) and name in fronts.inner:
+                    joins[name] = meeting
+                    continue
                 is_beside = any(fronts.source_of(rows_of(reader.input)) is not None for reader in readers)
-                together = replace(together, is_beside=is_beside)
-                behind[FlowRows(name)] = _together_columns(together)
+                together = replace(self._together.with_apart(meeting, fronts, sources), is_beside=is_beside)
                 continue
             assert not isinstance(spec, TogetherSpec)
             own = self._transform(name, spec, columns, (*path, "transforms", name), scope, tables)
@@ -134,7 +138,7 @@ class TransformBinder:
         is_gathered = isinstance(own, SqlTransform) and own.gathered is not None
         if not is_gathered or fronts is None or own.name not in fronts.places:
             return True
-        is_apart = fronts.places[own.name] >= len(fronts.inputs)
+        is_apart = len(fronts.entries) <= fronts.places[own.name] < len(fronts.sources)
         where = (
             "its data flow has sources whose rows do not come together"
             if is_apart

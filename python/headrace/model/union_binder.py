@@ -30,7 +30,7 @@ class UnionBinder:
 
     def of_sources(self, name: str, spec: UnionSpec, path: DocumentPath, rows: Sequence[MeetingRows]) -> Union | None:
         """`path` is that of `union`; `rows`: of each source. None with a problem."""
-        united = tuple(own.source for own in rows)
+        united = tuple(own.files for own in rows)
         columns = [{column.name.lower(): column for column in own.layout.columns} for own in united]
         paths: list[DocumentPath] = [(*path, "sources", number) for number in range(len(rows))]
         if not self._have_equal_types(united, columns, paths):
@@ -46,7 +46,7 @@ class UnionBinder:
         bound = self._reunions.bind(name, spec, [own.columns for own in rows], path)
         if bound is None:
             return None
-        sources, inputs = tuple(own.source for own in rows), tuple(own.rows for own in rows)
+        sources, inputs = tuple(own.files for own in rows), tuple(own.rows for own in rows)
         if not bound.is_described:
             return Union(name, sources, (), inputs, is_described=False)
         return Union(name, sources, _of_reunion(bound, rows), inputs)
@@ -126,6 +126,6 @@ def _of_reunion(bound: Reunion, rows: Sequence[MeetingRows]) -> tuple[UnitedColu
     columns = []
     for place, own in enumerate(bound.columns):
         origins = tuple(of_input[place] for of_input in bound.origins)
-        lacking = tuple(item.source.name for item, origin in zip(rows, origins, strict=True) if origin is None)
+        lacking = tuple(item.files.name for item, origin in zip(rows, origins, strict=True) if origin is None)
         columns.append(UnitedColumn(own.name, own.type, own.nullable, own.nullable, origins, lacking))
     return tuple(columns)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from headrace.machine.affinity import Affinity
-from headrace.model import FIRST, DataType, FlowRows, LoadOptions, RejectLimits
+from headrace.model import FIRST, DataType, FlowRows, LoadOptions, RejectLimits, number_without_apart
 from headrace.planning.fit_column import FitColumn
 from headrace.planning.gathered import GatheredSqlPlan, GatherPlan
 from headrace.planning.joins import JoinPlan
@@ -30,7 +30,7 @@ from headrace.planning.transforms import (
     names_behind,
     together_spec,
     transform_specs,
-    without_front,
+    with_front,
 )
 from headrace.planning.unions import UnionPlan
 from headrace.planning.wording import counted
@@ -183,7 +183,7 @@ class DataFlowPlan:
             source=self.source.alone(self.front),
             layout=self.layouts[self.front],
             together=None,
-            transforms=tuple(map(without_front, self.transforms)),
+            transforms=tuple(with_front(own, None) for own in self.transforms),
             shown_paths=None if self.shown_paths is None else self.shown_paths[own.start : own.stop],
             front=None,
         )
@@ -192,7 +192,15 @@ class DataFlowPlan:
         assert self.together is not None
         source = self.source.without_apart(self.together.first_apart)
         shown = None if self.shown_paths is None else self.shown_paths[: len(source.files)]
-        return replace(self, source=source, together=self.together.without_apart(), shown_paths=shown)
+        brought, apart = self.together.first_apart, len(self.together.sources) - self.together.first_apart
+        transforms = (with_front(own, number_without_apart(own.front_of, brought, apart)) for own in self.transforms)
+        return replace(
+            self,
+            source=source,
+            together=self.together.without_apart(),
+            shown_paths=shown,
+            transforms=tuple(transforms),
+        )
 
     @property
     def told(self) -> DataFlowPlan:
@@ -270,7 +278,7 @@ class DataFlowPlan:
     @property
     def rows_read(self) -> set[FlowRows]:
         """The rows that go on somewhere on the way."""
-        taken = () if self.meeting is None else self.meeting.inputs
+        taken = () if self.meeting is None else self.meeting.taken
         return {self.end, *taken, *(rows for own in self.transforms for rows in own.inputs)}
 
     @property

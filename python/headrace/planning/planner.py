@@ -199,7 +199,7 @@ def plan_data_flow(
             len(own_source.slices),
             commits=commit is not None,
             rejects=reject_table,
-            joins=task.join is not None and task.front is None,
+            joins=0 if task.join is None or task.front is not None else 1 + len(task.join.inner),
             filters=task.filters,
             has_fronts=task.has_fronts,
         ),
@@ -442,7 +442,7 @@ def streams_at_work(source: SourceSnapshot, streams: int, notes: list[str]) -> i
     working = max(1, min(streams, source.groups))
     if working < streams:
         pairs = source.pairs or 0
-        known = [(pairs, "pair"), (source.groups - pairs, "slice")]
+        known = [(pairs, source.pair_word), (source.groups - pairs, "slice")]
         what = " and ".join(counted(count, of) for count, of in known if count)
         reason = f"there {'is' if working == 1 else 'are'} {what or counted(working, 'slice')}"
         notes.append(f"{working} of {streams} streams work, because {reason}")

@@ -36,10 +36,10 @@ def slab_of_sources(task: DataFlowTask) -> SlabOf | None:
     if task.together is None:
         return None
     sources = task.together.sources
-    if task.union is not None:
-        return partial(most_slab_bytes, sources, lacking_types(task.union))
-    # Of one block of either side come joined rows.
-    joined = [column.type for column in task.together.columns]
+    if isinstance(task.together, Union):
+        return partial(most_slab_bytes, sources, lacking_types(task.together))
+    # Of one block of any side come joined rows, of an inner join into the next one.
+    joined = [column.type for own in (*task.together.inner, task.together) for column in own.columns]
     beside = [*([joined] * len(task.together.brought)), *([] for _ in task.together.apart)]
     return partial(most_slab_bytes, sources, beside)
 

@@ -81,10 +81,11 @@ def copied_types(task: DataFlowTask) -> tuple[DataType, ...]:
     if not (task.flow or task.reunites or task.has_fronts):
         return ()
     lookups = (*task.lookups, *task.lookups_beside)
-    # In front of a meeting of sources they are those of one of these.
+    # In front of a meeting of sources they are those of one of these, or of another join.
     of_sources = [own.layout.columns for own in task.sources] if task.has_fronts else []
     together = task.columns if task.together is None else task.together.columns
-    of_rows = [[column.type for column in own] for own in (together, *of_sources)]
+    inner = [own.columns for own in task.join.inner] if task.join is not None else []
+    of_rows = [[column.type for column in own] for own in (together, *inner, *of_sources)]
     rows = (
         *max(of_rows, key=lambda types: sum(map(value_bytes, types))),
         *(column.type for own in lookups for column in own.added),

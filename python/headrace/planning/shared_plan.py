@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from headrace.errors import InternalError
-from headrace.model import SIDES, FlowRows
+from headrace.model import FlowRows
 from headrace.planning.front_ways import without_meeting
 from headrace.planning.plan import DataFlowPlan
 from headrace.planning.routing import routing_spec
@@ -140,7 +140,7 @@ class SharedPlan:
         filtered = in_front = 0
         for item in result["slices"]:
             for plan, counts in zip(self.whole.transforms, item.get("transforms", []), strict=False):
-                if self.whole.join is not None and plan.front_of in range(len(SIDES)):
+                if self.whole.join is not None and plan.front_of in self.whole.join.fronts:
                     in_front += _left_out(plan, counts, read)  # of a join that is told of its sides
                 else:
                     filtered += _left_out(plan, counts, read)
@@ -162,15 +162,15 @@ class SharedPlan:
         return {told: sum(int(item[own]) for item in result["slices"]) for told, own in _READ}
 
     def _rejected_by_side(self, result: Mapping[str, Any]) -> dict[str, int]:
-        """Of a join: the rejects of each side, and those of them that have come out of it."""
+        """Of joins: the rejects of each side that is a source, and those of them that have come to its join."""
         join = self.whole.join
         if join is None:
             return {}
         sums: dict[str, int] = {}
-        for side in SIDES:
-            own = [item for item in result["slices"] if join.source_number(int(item["file"])) == SIDES.index(side)]
-            sums[f"{side}_rejected"] = sum(int(item["rejected"]) for item in own)
-            sums[f"{side}_rejected_behind"] = sum(int(item["join"]["rejected"]) for item in own if item.get("join"))
+        for number, place in enumerate(join.places):
+            own = [item for item in result["slices"] if join.source_number(int(item["file"])) == number]
+            sums[f"{place}_rejected"] = sum(int(item["rejected"]) for item in own)
+            sums[f"{place}_rejected_behind"] = sum(int(item["join"]["rejected"]) for item in own if item.get("join"))
         return sums
 
     @property

@@ -24,9 +24,9 @@ class SourceSnapshot:
     `generate` is the flow spec's member of that name when the rows are generated instead of read. `may_be_empty`: a
     source without one data row is loaded too. `row_bytes`: about as long is a row of the files. `lookups`: what those
     of the data flow read, in the order of its transforms; `lookups_beside`: those on the ways to its other destinations
-    alone. `pairs`: as many files of a join are the left ones, and as many behind them the right ones, in front of those
-    of sources apart; None without a join. `parts`: the sources whose files stand one behind the other; empty for one
-    source alone. `gathered`: what is read for a query over all rows, which gives the rows of this source.
+    alone. `pairs`: so many files have each of the first sources, those that are `joined`, and the k-th of each are a
+    pair; None without a join. `parts`: the sources whose files stand one behind the other; empty for one source alone.
+    `gathered`: what is read for a query over all rows, which gives the rows of this source.
     """
 
     name: str
@@ -39,6 +39,7 @@ class SourceSnapshot:
     lookups: tuple[SourceSnapshot, ...] = ()
     lookups_beside: tuple[SourceSnapshot, ...] = ()
     pairs: int | None = None
+    joined: int = 0
     parts: tuple[SourcePart, ...] = ()
     gathered: SourceSnapshot | None = None
 
@@ -87,7 +88,12 @@ class SourceSnapshot:
         number, file = int(slice_["number"]), int(slice_["file"])
         if self.pairs is None:
             return number
-        return file % self.pairs if file < 2 * self.pairs else self.pairs + number
+        return file % self.pairs if file < self.joined * self.pairs else self.pairs + number
+
+    @property
+    def pair_word(self) -> str:
+        """What the files are called that belong together."""
+        return pair_word(self.joined)
 
     @property
     def groups(self) -> int:
@@ -152,6 +158,11 @@ class SourceSnapshot:
         if self.gathered is not None:
             return {**source, "gathered": True}
         return source if self.generate is None else {"generate": self.generate, **source}
+
+
+def pair_word(sources: int) -> str:
+    """What files of joined sources are called that belong together."""
+    return "pair" if sources == 2 else "set"
 
 
 def _decoding_bytes(file: dict[str, Any], *, is_last: bool) -> int:

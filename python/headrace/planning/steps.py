@@ -21,6 +21,13 @@ _CHECK_JOIN = Step(
 _CHECK_JOIN_OF_FRONTS = Step(
     "check_accounts", _CHECK_JOIN.text.replace("rows = joined + rejected", "rows = joined + filtered before + rejected")
 )
+_CHECK_JOINS = Step(
+    "check_accounts",
+    _CHECK_JOIN_OF_FRONTS.text.replace(
+        "rows out of the join =",
+        "rows out of each join = into the next one + filtered + rejected, out of the last one =",
+    ),
+)
 
 
 def plan_steps(
@@ -31,14 +38,14 @@ def plan_steps(
     *,
     commits: bool,
     rejects: RejectTable | None = None,
-    joins: bool = False,
+    joins: int = 0,
     filters: bool = False,
     has_fronts: bool = False,
 ) -> tuple[Step, ...]:
-    """The steps of one data flow. `rejects`: the table that takes them, if any does; `joins`: rows are joined;
+    """The steps of one data flow. `rejects`: the table that takes them, if any does; `joins`: how many there are;
     `filters`: a query may leave some out; `has_fronts`: some pass transforms before they meet.
     """
-    of_join = _CHECK_JOIN_OF_FRONTS if has_fronts else _CHECK_JOIN
+    of_join = _CHECK_JOINS if joins > 1 else _CHECK_JOIN_OF_FRONTS if has_fronts else _CHECK_JOIN
     check_accounts = of_join if joins else _CHECK_FILTERED if filters else _CHECK_ACCOUNTS
     if not table.capabilities.stores_tables:
         return Step("insert", "parse, convert and aggregate every row, then discard it"), check_accounts

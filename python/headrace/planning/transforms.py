@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any
 
 from headrace.model import (
-    FIRST,
     MAIN,
     DataFlowTask,
     DataType,
@@ -54,6 +53,8 @@ def plan_transforms(
         FlowRows(own.name): {column.name: column.type for column in own.layout.columns}
         for own in (task.sources if task.has_fronts else ())
     }
+    for inner in task.join.inner if task.join is not None else ():
+        behind[FlowRows(inner.name)] = {column.name: column.type for column in inner.columns}
     plans: list[TransformPlan] = []
     for place, own in enumerate(task.transforms):
         types = behind.get(own.inputs[0], read_as)
@@ -76,15 +77,15 @@ def plan_transforms(
     return tuple(plans)
 
 
-def without_front(plan: TransformPlan) -> TransformPlan:
-    """The same of a flow with one source."""
+def with_front(plan: TransformPlan, number: int | None) -> TransformPlan:
+    """The same of a flow with other sources: `number` is that of its own one, None with one source."""
     if isinstance(plan, LookupPlan):
-        return replace(plan, lookup=replace(plan.lookup, front_of=None))
+        return replace(plan, lookup=replace(plan.lookup, front_of=number))
     if isinstance(plan, SplitPlan):
-        return replace(plan, split=replace(plan.split, front_of=None))
+        return replace(plan, split=replace(plan.split, front_of=number))
     if isinstance(plan, ReunionPlan):
-        return replace(plan, reunion=replace(plan.reunion, front_of=None))
-    return replace(plan, transform=replace(plan.transform, front_of=None)) if isinstance(plan, SqlPlan) else plan
+        return replace(plan, reunion=replace(plan.reunion, front_of=number))
+    return replace(plan, transform=replace(plan.transform, front_of=number)) if isinstance(plan, SqlPlan) else plan
 
 
 def place_of_front(plan: TransformPlan) -> float:
@@ -121,18 +122,16 @@ def together_spec(
     """The member of a flow spec that says how rows come together, and which rows of each source do."""
     if together is None:
         return {}
-    ((kind, own),) = together.core_spec(run).items()
-    # Of sources beside a union it means nothing.
-    apart = together.union.apart if isinstance(together, UnionPlan) and together.inputs else ()
-    inputs = [core_rows(rows, transforms) for rows in (*together.inputs, *(FIRST for _ in apart))]
-    return {kind: {**own, **({"inputs": inputs} if inputs else {})}}
+    return together.core_spec(run, lambda rows: core_rows(rows, transforms))
 
 
 def in_front(plan: TransformPlan, together: JoinPlan | UnionPlan | None) -> dict[str, Any]:
-    """What is told of a transform in front of a join or a union: that, and the source whose rows pass it."""
+    """What is told of a transform in front of a join or a union: that, and the source, or inner join, whose rows pass
+    it.
+    """
     if plan.front_of is None or together is None:
         return {}
-    return {"in_front_of": together.name, "of_source": together.source_names[plan.front_of]}
+    return {"in_front_of": together.meeting_of(plan.front_of), "of_source": together.names[plan.front_of]}
 
 
 def transform_specs(transforms: Sequence[TransformPlan]) -> list[dict[str, Any]]:

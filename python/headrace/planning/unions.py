@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from headrace.model import DataType, FileSource, FlowRows, Transform, Union, UnitedColumn, columns_of
+from headrace.model import FIRST, DataType, FileSource, FlowRows, Transform, Union, UnitedColumn, columns_of
 from headrace.planning.made_columns import made_notes
 from headrace.planning.run_facts import RunFacts, layout_of_run
 from headrace.planning.source_snapshot import SourceSnapshot
@@ -60,6 +60,20 @@ class UnionPlan:
         return self.union.inputs if self.union.has_fronts else ()
 
     @property
+    def taken(self) -> tuple[FlowRows, ...]:
+        """The same: there are no others."""
+        return self.inputs
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of all sources by their numbers."""
+        return self.source_names
+
+    def meeting_of(self, _number: int) -> str:
+        """The name of what rows of a source come to."""
+        return self.name
+
+    @property
     def column_names(self) -> list[str]:
         """Those of the rows that come out."""
         return [column.name for column in self.columns]
@@ -78,8 +92,10 @@ class UnionPlan:
         """The number of the source that a file is of, from 0."""
         return source_number(self.first_files, file)
 
-    def core_spec(self, run: RunFacts | None) -> dict[str, Any]:
-        """The members of a flow spec that say how rows come together; the layout of the first source is one itself."""
+    def core_spec(self, run: RunFacts | None, place_of: Callable[[FlowRows], dict[str, Any]]) -> dict[str, Any]:
+        """The members of a flow spec that say how rows come together; the layout of the first source is one itself.
+        `place_of`: where the core finds rows.
+        """
         places = [self._places(number) for number in range(self.first_apart)]
         sources = [
             {
@@ -94,7 +110,11 @@ class UnionPlan:
             {"name": own.name, "type": data_type.to_core(), "nullable": self._may_be_null(number, places)}
             for number, (own, data_type) in enumerate(zip(self.columns, self.types, strict=True))
         ]
-        return {"union": {"name": self.name, "columns": columns, "sources": sources}}
+        # Of sources beside it they mean nothing.
+        apart = self.union.apart if self.inputs else ()
+        inputs = [place_of(rows) for rows in (*self.inputs, *(FIRST for _ in apart))]
+        own = {"name": self.name, "columns": columns, "sources": sources, **({"inputs": inputs} if inputs else {})}
+        return {"union": own}
 
     def _places(self, number: int) -> list[int | None]:
         """For each column which one of the source's rows it is."""

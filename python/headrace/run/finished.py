@@ -20,7 +20,7 @@ from headrace.executors import (
     kept_united,
     not_known,
 )
-from headrace.model import SIDES
+from headrace.model import leaves_told
 from headrace.planning import FinishedTask
 
 LOADED_BEFORE: Final = "loaded already by this run"
@@ -105,10 +105,8 @@ class FinishedTable:
             self.sums.passed
             if self.join is None
             else sum(
-                int(self.join[side]["rows"])
-                + int(self.join[side].get("filtered_in_front", 0))
-                - int(self.join[side]["rejected_behind"])
-                for side in SIDES
+                int(own["rows"]) + int(own.get("filtered_in_front", 0)) - int(own["rejected_behind"])
+                for own in leaves_told(self.join).values()
             )
         )
         return came + self.sums.rejected

@@ -73,7 +73,7 @@ def look_at(
     if task.together is None:
         return PreparedFlow(task, found[0])
     if isinstance(task.together, Join):
-        snapshot = paired(task.together, *found)
+        snapshot = paired(task.together, found)
     else:
         snapshot = united(task.together, found)
     check_streams(snapshot, streams, commits=commit is not None)
@@ -86,8 +86,10 @@ def _lacking(task: DataFlowTask, without: Sequence[FileSource]) -> FileSource | 
     """
     brought = () if task.together is None else task.together.brought
     lacking = [own for own in without if own in brought]
-    is_inner = task.join is not None and task.join.kind == "inner"
-    return lacking[0] if lacking and (is_inner or len(lacking) == len(brought)) else None
+    if len(lacking) == len(brought):
+        return next(iter(lacking), None)
+    needed = () if task.join is None else task.join.needed
+    return next((own for own in lacking if own in needed), None)
 
 
 def way_of(task: DataFlowTask, known: PreparedFlow | SkippedTask) -> PreparedFlow | SkippedTask:

@@ -68,7 +68,7 @@ def name_offender(
         if search is None or not search.constraints:
             return
         if plan.join is not None:
-            notice("the row is not looked for: joined rows stand in two files")
+            notice("the row is not looked for: joined rows stand in several files")
             return
         if plan.source.streams:
             notice(f"the row is not looked for: {stream_name(plan.source.streams[0])} cannot be read again")

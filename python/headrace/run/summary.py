@@ -15,7 +15,7 @@ from headrace.executors import (
     join_accounts,
     union_accounts,
 )
-from headrace.model import SIDES, DataType
+from headrace.model import SIDES, DataType, joins_told
 from headrace.planning import DataFlowPlan, RowsBefore, SkippedTask
 from headrace.run.finished import FinishedTable
 from headrace.run.folded import FoldedFlows
@@ -415,8 +415,8 @@ def _of_flow(table: Mapping[str, Any], name: str) -> int:
 
 
 def _sides(table: Mapping[str, Any]) -> list[Document]:
-    """The accounts of both sides of its join."""
-    return [table["join"][side] for side in SIDES] if table.get("join") else []
+    """The accounts of both sides of its joins."""
+    return [join[side] for join in joins_told(table["join"]) for side in SIDES] if table.get("join") else []
 
 
 def _filtered_by_joins(tables: Sequence[Mapping[str, Any]]) -> int:

@@ -148,7 +148,7 @@ def with_join(kind: JoinType = "inner") -> tuple[DataFlowPlan, dict[str, Any]]:
     join = Join("joined", kind, source, replace(source, name="lines"), (), ())
     plan = fake_flow.plan(4)
     together = JoinPlan(join, (plan.layout, plan.layout), (0, 2))
-    plan = replace(plan, together=together, source=replace(plan.source, pairs=2))
+    plan = replace(plan, together=together, source=replace(plan.source, pairs=2, joined=2))
     result = fake_flow.result(4, 2)
     kept = {"inner": 0, "left": 40, "right": 40, "full": 80}[kind]
     for item in result["slices"]:

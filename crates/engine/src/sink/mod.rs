@@ -164,17 +164,17 @@ pub struct Origin {
     pub first_line: u64,
     /// First byte of that block in the file.
     pub at_byte: u64,
-    /// Bytes of the block that were parsed; none of joined rows, which stand in two files.
+    /// Bytes of the block that were parsed; none of joined rows, which stand in several files.
     pub bytes: u64,
 }
 
 impl Origin {
-    /// Rows of a pair, whose first slice this is.
-    pub fn of_pair(slice: u32) -> Self {
+    /// Joined rows of a unit, whose first slice this is.
+    pub fn of_joined(slice: u32) -> Self {
         Origin { slice, first_line: 0, at_byte: 0, bytes: 0 }
     }
 
-    /// Whether they are rows of a pair.
+    /// Whether they are joined rows.
     pub fn is_joined(&self) -> bool {
         self.bytes == 0
     }

@@ -1,9 +1,9 @@
 //! Several sources whose rows go on together: the files of the flow are those of all, one source behind the other.
 
-use headrace_types::{ColumnType, Layout, RowColumn, RowSchema};
+use headrace_types::{ColumnType, RowColumn, RowSchema};
 use serde::Deserialize;
 
-use super::{FlowSpec, RowFields, RowsOf};
+use super::{FlowSource, FlowSpec, RowFields, RowsOf, sources};
 
 /// A union in front of the transforms of a flow, but for those in front of its sources.
 #[derive(Debug, Clone, Deserialize)]
@@ -14,32 +14,13 @@ pub struct UnionSpec {
     /// Columns of the rows that go on, in their order.
     pub columns: Vec<RowColumn>,
     /// The sources, in the order of their files, those apart behind the others; the layout of the first one is that of the flow.
-    pub sources: Vec<UnionSource>,
+    pub sources: Vec<FlowSource>,
     /// Which rows of each source go on together; those of their parsers if that is not said. Of a source apart it means nothing.
     #[serde(default)]
     pub inputs: Vec<RowsOf>,
     /// On the way to one of several destinations: sources whose rows come as their layouts say, because others read them, too.
     #[serde(skip)]
     pub read_whole: Vec<usize>,
-}
-
-/// A source of a union.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct UnionSource {
-    /// Name, for messages.
-    pub name: String,
-    /// Columns and dialect of its files; none of the first one.
-    #[serde(default)]
-    pub layout: Option<Layout>,
-    /// Index of its first file; of a source without files that of the next one.
-    pub first_file: usize,
-    /// For each column of the union which one of the rows of the source it is; none if they lack it. Without anything in front these are
-    /// the columns of the layout, made ones behind the others. Nothing of a source apart.
-    pub places: Vec<Option<usize>>,
-    /// Whether its rows never come together with others: only destinations in its own front get them. Such sources are the last ones.
-    #[serde(default)]
-    pub apart: bool,
 }
 
 /// Whether a column has room for all values of another one: of texts it may be the longer one.
@@ -52,42 +33,20 @@ fn holds(column: ColumnType, found: ColumnType) -> bool {
 }
 
 impl UnionSpec {
-    /// The number of the source that a file is of, from 0.
-    pub fn source_of(&self, file: usize) -> usize {
-        self.sources.partition_point(|own| own.first_file <= file).saturating_sub(1)
-    }
-
-    /// How many sources come together.
-    pub fn sources_together(&self) -> usize {
-        self.sources.iter().take_while(|own| !own.apart).count()
-    }
-
-    /// The layout of a source; `first`: that of the flow.
-    pub fn layout<'a>(&'a self, first: &'a Layout, source: usize) -> &'a Layout {
-        self.sources.get(source).and_then(|own| own.layout.as_ref()).unwrap_or(first)
-    }
-
     /// Why it does not fit the flow, if it does not.
     pub fn misfit(&self, spec: &FlowSpec) -> Option<String> {
         let refuse = |text: &str| Some(format!("union `{}`: {text}", self.name));
         if spec.join.is_some() || spec.source.generate.is_some() || spec.source.gathered {
             return refuse("its rows come from files, and are not joined");
         }
-        let first_files: Vec<usize> = self.sources.iter().map(|own| own.first_file).collect();
-        if first_files.first() != Some(&0) || !first_files.is_sorted() {
-            return refuse("the files of its sources do not follow one another");
-        }
-        if !self.sources.is_sorted_by_key(|own| own.apart) {
-            return refuse("a source apart stands before others");
+        if let Some(text) = sources::misfit(&self.sources) {
+            return refuse(text);
         }
         if RowSchema::of_query(self.columns.iter().cloned()).is_err() {
             return refuse("a column stands twice");
         }
-        for (number, own) in self.sources.iter().enumerate() {
+        for own in &self.sources {
             let name = &own.name;
-            if own.layout.is_some() != (number > 0) {
-                return refuse("the first source has the layout of the flow, and every other one its own");
-            }
             if own.apart && !own.places.is_empty() {
                 return refuse(&format!("source `{name}` stands apart, and has places for columns"));
             }

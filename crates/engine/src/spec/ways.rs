@@ -103,10 +103,18 @@ impl RowFields {
     }
 }
 
+/// Columns of the rows of a source, or of a join whose rows come into another one.
+pub struct FeedFields {
+    /// Those that its front gets.
+    pub rows: RowFields,
+    /// Those that go past it.
+    pub beside: RowFields,
+}
+
 /// Columns of the rows of a flow wherever they are.
 pub struct FlowFields {
-    /// As the parser of each source gives them, where several come together.
-    sources: Vec<RowFields>,
+    /// Of each feed, where several come together.
+    feeds: Vec<FeedFields>,
     /// In front of the transforms, but for those in front of a join or a union.
     first: RowFields,
     /// Before and behind each transform.
@@ -119,10 +127,10 @@ impl FlowFields {
         self.of_source(rows, None)
     }
 
-    /// The same in front of the source of this number.
+    /// The same in front of the source, or behind the inner join, of this number.
     pub fn of_source(&self, rows: RowsOf, source: Option<usize>) -> &RowFields {
         match rows.transform.and_then(|place| self.stages.get(place)) {
-            None => source.and_then(|source| self.sources.get(source)).unwrap_or(&self.first),
+            None => source.and_then(|source| self.feeds.get(source)).map_or(&self.first, |own| &own.rows),
             Some((_, behind)) if rows.output == 0 => behind,
             Some((before, _)) => before,
         }
@@ -131,6 +139,25 @@ impl FlowFields {
     /// Those of the rows that arrive at a destination.
     pub fn of_destination(&self, spec: &FlowSpec, number: usize) -> &RowFields {
         self.of_source(spec.input_of_destination(number), spec.source_of_destination(number))
+    }
+
+    /// How many feeds are known.
+    pub(super) fn feeds(&self) -> usize {
+        self.feeds.len()
+    }
+
+    /// How many transforms are known.
+    pub(super) fn stages(&self) -> usize {
+        self.stages.len()
+    }
+
+    pub(super) fn add_feed(&mut self, feed: FeedFields) {
+        self.feeds.push(feed);
+    }
+
+    /// The columns of a feed that go past its front.
+    pub(super) fn beside(&self, feed: usize) -> Option<&RowFields> {
+        self.feeds.get(feed).map(|own| &own.beside)
     }
 
     /// Before and behind a transform.
@@ -186,8 +213,8 @@ impl FlowSpec {
 
     /// The places of the transforms that rows may pass to a destination, in order; what stands in front of a join or a union among them.
     pub fn passed(&self, number: usize) -> Vec<usize> {
-        let sources = if self.source_of_destination(number).is_none() { self.sources() } else { 0 };
-        let fronts = (0..sources).map(|source| self.input_of_source(source));
+        let feeds = if self.source_of_destination(number).is_none() { self.feeds() } else { 0 };
+        let fronts = (0..feeds).map(|feed| self.input_of_feed(feed));
         self.leading_to(fronts.chain([self.input_of_destination(number)]))
     }
 
@@ -226,7 +253,7 @@ impl FlowSpec {
             (way.layout, way.join, way.union, way.input_source) =
                 (self.layout_of_source(source).clone(), None, None, None);
         }
-        way.inputs_of_sources_mut().into_iter().flatten().for_each(|rows| *rows = rows.among(&passed));
+        way.inputs_of_feeds_mut().for_each(|rows| *rows = rows.among(&passed));
         if let Some(union) = &mut way.union {
             union.read_whole = (0..self.sources()).filter(|source| self.reads_whole(*source)).collect();
         }
@@ -306,14 +333,16 @@ impl FlowSpec {
     fn known_fields(&self) -> Result<FlowFields, String> {
         self.check_fronts()?;
         let first = RowFields::of_layout(&self.layout);
-        let mut known = FlowFields { sources: self.rows_of_sources(), first, stages: Vec::new() };
+        let mut known = FlowFields { feeds: self.fields_of_sources(), first, stages: Vec::new() };
         let fronts = self.fronts();
         for place in 0..fronts {
+            self.join_up_to(&mut known, self.source_of_transform(place).unwrap_or_default())?;
             let around = self.fields_around(place, &known)?;
             known.stages.push(around);
         }
-        for source in 0..self.sources() {
-            self.check_rows(self.input_of_source(source), fronts, Some(source))?;
+        self.join_up_to(&mut known, self.feeds())?;
+        for feed in 0..self.feeds() {
+            self.check_rows(self.input_of_feed(feed), fronts, Some(feed))?;
         }
         if let Some(first) = self.rows_together(&known)? {
             known.first = first;
@@ -342,7 +371,7 @@ impl FlowSpec {
     }
 
     /// Whether rows come from what stands before a place, and by an output that it has. `source`: in whose front that place is.
-    fn check_rows(&self, rows: RowsOf, place: usize, source: Option<usize>) -> Result<(), String> {
+    pub(super) fn check_rows(&self, rows: RowsOf, place: usize, source: Option<usize>) -> Result<(), String> {
         let outputs = match rows.transform {
             None => 1,
             Some(from) if from >= place => return Err(format!("transform {from} is read before it has any rows")),

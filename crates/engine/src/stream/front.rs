@@ -1,4 +1,4 @@
-//! What the rows of one side of a join pass before they meet those of the other one.
+//! What the rows of a source, or of a join, pass before they meet those of the other side of a join.
 
 use arrow_array::{ArrayRef, RecordBatch, UInt32Array};
 use arrow_schema::{ArrowError, SchemaRef};
@@ -9,23 +9,23 @@ use super::reader::{Counts, InFront, Rows};
 use crate::spec::{JoinSpec, RowFields};
 use crate::transforms::{Remaining, Transforms};
 
-/// The transforms in front of a side, and the columns that go past them: places of rows are none of the columns of a query.
+/// The transforms in front of a feed, and the columns that go past them: places of rows are none of the columns of a query.
 pub struct Front<'a> {
     transforms: &'a Transforms,
-    /// How many columns of the parser, the last ones.
+    /// How many columns, the last ones.
     beside: usize,
     /// Of the rows behind, with these columns.
     schema: SchemaRef,
 }
 
 impl<'a> Front<'a> {
-    /// That of a side of a join, if there is anything. `sides`: the rows that meet.
-    pub fn new(transforms: &'a Transforms, join: &JoinSpec, side: usize, sides: &[RowFields; 2]) -> Option<Self> {
-        let transforms = transforms.front(side)?;
-        Some(Front { transforms, beside: join.beside, schema: sides[side].schema.arrow() })
+    /// That of a feed of a join, if there is anything. `behind`: the rows that meet others.
+    pub fn new(transforms: &'a Transforms, join: &JoinSpec, feed: usize, behind: &RowFields) -> Option<Self> {
+        let transforms = transforms.front(feed)?;
+        Some(Front { transforms, beside: join.beside_of(feed), schema: behind.schema.arrow() })
     }
 
-    /// The rows of a batch of the parser that are left to meet others, and those that go to destinations past the join. `remaining` is told
+    /// The rows of a batch that are left to meet others, and those that go to destinations past the join. `remaining` is told
     /// of the others.
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! Accounts of what was read, in a file of the run folder: the ledger has what came out of a slice, or of a pair, but not what each
+//! Accounts of what was read, in a file of the run folder: the ledger has what came out of a slice, or of a unit of joined ones, but not what each
 //! transform has done with its rows, nor how many met in a join, nor their keys. What has no line here is read again.
 //!
 //! A line is written before the transaction of its rows can be committed. That it was not says the ledger.
@@ -18,7 +18,7 @@ use crate::spec::{FlowSpec, SinkSpec, SliceSpec};
 
 const ENDING: &str = "accounts";
 
-/// What goes together, read to its end: a slice, or a pair.
+/// What goes together, read to its end: a slice, or those whose rows meet.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct KeptUnit {
@@ -26,9 +26,9 @@ pub struct KeptUnit {
     of: Vec<String>,
     /// The accounts of its slices.
     pub slices: Vec<SliceReport>,
-    /// The keys of a pair; none without any.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub keys: Option<JoinedRange>,
+    /// Its keys in each join that had some.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub keys: Vec<JoinedRange>,
 }
 
 /// Those of a flow.
@@ -64,7 +64,7 @@ impl KeptAccounts {
     }
 
     /// Writes a line, if there is more to know of rows than the ledger has. That it cannot be written fails no load.
-    pub fn keep(&self, slices: &[SliceReport], keys: Option<JoinedRange>) {
+    pub fn keep(&self, slices: &[SliceReport], keys: Vec<JoinedRange>) {
         if self.file.is_some() {
             self.write(&KeptUnit { of: self.of.clone(), slices: slices.to_vec(), keys });
         }
@@ -133,7 +133,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::report::TransformCounts;
+    use crate::report::{JoinCounts, TransformCounts};
     use crate::spec::RejectSpec;
 
     /// A flow of two slices that are committed, into two destinations.
@@ -167,6 +167,7 @@ mod tests {
             rejected: 1,
             out: 4,
             destinations: vec![of_one, of_one],
+            inner: vec![JoinCounts { rows: 5, unmatched: 2, rejected: 1, ..JoinCounts::default() }],
             transforms: vec![TransformCounts { rows: 6, matched: 3, filtered: 3, ..TransformCounts::default() }],
             ..SliceReport::new(&spec.source.slices[0])
         }
@@ -186,8 +187,8 @@ mod tests {
         let first = kept(&folder, &own, &[1, 2]);
         assert!(first.known.is_empty());
         let second = SliceReport::new(&spec.source.slices[1]);
-        first.keep(&[account(&spec)], None);
-        first.keep(&[second], None);
+        first.keep(&[account(&spec)], Vec::new());
+        first.keep(&[second], Vec::new());
         // A line that was cut off when its process died.
         std::fs::OpenOptions::new().append(true).open(folder.path(ENDING)).unwrap().write_all(b"{\"of\"").unwrap();
         // Nobody has said that slice 2 is committed: whoever loads it says anew what was counted.
@@ -203,13 +204,14 @@ mod tests {
     fn an_account_that_fits_the_ledgers_is_that_of_a_slice_of_which_nothing_was_read_now() {
         let spec = spec();
         let of = |slices: Vec<SliceReport>| {
-            let unit = KeptUnit { of: Vec::new(), slices, keys: None };
+            let unit = KeptUnit { of: Vec::new(), slices, keys: Vec::new() };
             let accounts = KeptAccounts { known: HashMap::from([(1, unit)]), ..KeptAccounts::default() };
             accounts.of(&spec, &spec.source.slices[..1]).map(|unit| unit.slices[0].clone())
         };
         let (own, found) = (account(&spec), of(vec![account(&spec)]).unwrap());
         assert_eq!((found.stream, found.committed, found.bytes), (None, true, 0));
         assert_eq!((found.rows, found.out, &found.transforms), (6, 4, &own.transforms));
+        assert_eq!(found.inner, own.inner);
         assert!(found.destinations.iter().all(|own| own.committed));
         let changes: [fn(&mut SliceReport); 4] = [
             |account: &mut SliceReport| account.skipped += 1,

@@ -1,7 +1,7 @@
 //! Transforms: what happens to the rows of a stream between parsing and their places. They are a graph: rows come from the parser, or
 //! the join, go by the outputs of transforms, come together in reunions, and arrive at the destinations.
 //! In front of a join or a union each source has a graph of its own: there is the place where its rows leave to meet those of others, and
-//! destinations may get rows of it, too.
+//! destinations may get rows of it, too. So has a join whose rows come into another one, but for destinations.
 
 mod fit;
 mod probe;
@@ -40,7 +40,7 @@ pub struct Transforms {
     /// In front of a join or a union: where rows leave for it; none of a source apart.
     meeting: Option<End>,
     windows: Arc<Windows>,
-    /// In front of each source of a join or a union what its rows pass before they meet others, or come to destinations of their own, if
+    /// In front of each feed of joins or of a union what its rows pass before they meet others, or come to destinations of their own, if
     /// there is anything. They are the same stages, with the same places.
     fronts: Vec<Option<Arc<Transforms>>>,
 }
@@ -238,7 +238,7 @@ impl Transforms {
             ends.iter().enumerate().map(own).collect::<Vec<_>>()
         };
         let front = |source: usize| {
-            let (rows, own) = (spec.input_of_source(source), ends_of(Some(source)));
+            let (rows, own) = (spec.input_of_feed(source), ends_of(Some(source)));
             let is_apart = spec.is_apart(source);
             // Of a source apart it says that nothing goes on.
             let is_nothing = !is_apart && rows == RowsOf::FIRST && own.iter().all(|end| end.rows.is_none());
@@ -252,7 +252,7 @@ impl Transforms {
             };
             (!is_nothing).then(front).map(Arc::new)
         };
-        let fronts: Vec<_> = (0..spec.sources()).map(front).collect();
+        let fronts: Vec<_> = (0..spec.feeds()).map(front).collect();
         let mut together = ends_of(None);
         // Rows of a union are those of its sources; rows of a join are others.
         for end in together.iter_mut().filter(|end| spec.union.is_some() && end.rows.is_some()) {
@@ -294,7 +294,7 @@ impl Transforms {
         }
     }
 
-    /// What stands in front of a source of a join or a union, if there is anything.
+    /// What stands in front of a feed of a join or a union, if there is anything.
     pub fn front(&self, source: usize) -> Option<&Transforms> {
         self.fronts.get(source)?.as_deref()
     }

@@ -6,7 +6,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::{Int32Type, Int64Type};
 use arrow_array::{Array, RecordBatch};
 use headrace_engine::report::{DestinationCounts, FlowReport, LocatedReject, SliceReport, Status, TransformCounts};
-use headrace_engine::spec::{CommittedSlice, FlowSpec, RowsOf};
+use headrace_engine::spec::{CommittedSlice, FlowSource, FlowSpec, RowsOf};
 use headrace_engine::{Flow, Window};
 use headrace_types::{Column, ColumnType, ErrorKind, Layout};
 use serde_json::{Value, json};
@@ -122,6 +122,12 @@ fn with_customers(mut spec: FlowSpec, streams: usize, columns: &[&str], passed: 
     (spec, files, customers)
 }
 
+/// Those of the join or union.
+fn sources_of(spec: &mut FlowSpec) -> &mut Vec<FlowSource> {
+    let of_union = spec.union.as_mut().map(|union| &mut union.sources);
+    spec.join.as_mut().map(|join| &mut join.sources).or(of_union).unwrap()
+}
+
 impl Case {
     fn union(streams: usize) -> Self {
         let unreadable = "a;1;no number;7\n";
@@ -145,8 +151,8 @@ impl Case {
         job.pairs[3].1.push_str("no id,7\n");
         let passed = [passing("id", "int64", true), passing("line", "int64", true)];
         let (mut spec, files, customers) = with_customers(job.plan(), streams, &["id", "line"], &passed);
-        let apart = json!([{"name": "customers", "layout": customers.layout, "first_file": files}]);
-        spec.join.as_mut().unwrap().apart = serde_json::from_value(apart).unwrap();
+        let apart = json!({"name": "customers", "layout": customers.layout, "first_file": files, "apart": true});
+        spec.join.as_mut().unwrap().sources.push(serde_json::from_value(apart).unwrap());
         let text = |value: Option<i64>| value.map_or("-".to_owned(), |value| value.to_string());
         let rows = pairs.iter().flat_map(|pair| expected(pair, "full"));
         let together = rows.map(|(id, _, line)| (line, format!("{}|{}", text(id), text(line)))).collect();
@@ -402,16 +408,9 @@ fn a_source_apart_without_files_and_one_behind_it() {
             |number: u32| spec.source.slices.iter().any(|own| own.number == number && own.file < case.files);
         assert!(is_of_first(1));
         // Nothing of it: its transforms and destinations are those of another source now.
-        if let Some(union) = &mut spec.union {
-            let mut none = union.sources[APART].clone();
-            none.name = "none".to_owned();
-            union.sources.insert(APART, none);
-        }
-        if let Some(join) = &mut spec.join {
-            let mut none = join.apart[0].clone();
-            none.name = "none".to_owned();
-            join.apart.insert(0, none);
-        }
+        let sources = sources_of(&mut spec);
+        let none = FlowSource { name: "none".to_owned(), ..sources[APART].clone() };
+        sources.insert(APART, none);
         let (found, report) = case.run(spec.clone());
         assert_eq!(report.status, Status::Ok, "{:?}", report.error);
         assert!(found == [Vec::new(), case.wanted()[ALL].clone(), Vec::new()]);
@@ -428,9 +427,7 @@ fn rows_of_a_source_apart_have_numbers_and_places() {
     for mut case in [Case::union(4), Case::join(4)] {
         let made = json!([{"name": "line", "from": "row_number"}]);
         let made: Vec<_> = serde_json::from_value(made).unwrap();
-        let union = case.spec.union.iter_mut().filter_map(|union| union.sources[APART].layout.as_mut());
-        let joined = case.spec.join.iter_mut().map(|join| &mut join.apart[0].layout);
-        union.chain(joined).for_each(|layout| layout.made.clone_from(&made));
+        sources_of(&mut case.spec)[APART].layout.as_mut().unwrap().made.clone_from(&made);
         case.spec.others[1].sink =
             serde_json::from_value(json!({"kind": "arrow", "columns": ["key", "line"]})).unwrap();
         let (found, report) = case.run(case.spec.clone());
@@ -489,19 +486,23 @@ fn sources_apart_that_do_not_fit_are_refused() {
         sources[1].apart = true;
         (sources[1].places, sources[APART].apart) = (Vec::new(), false);
     };
-    let of_join: [(Change, &str); 4] = [
-        (|spec| spec.join.as_mut().unwrap().apart.clear(), "left files are not pairs with"),
-        (|spec| spec.join.as_mut().unwrap().apart[0].first_file += 1, "left files are not pairs with"),
-        (|spec| spec.join.as_mut().unwrap().first_right_file = usize::MAX, "left files are not pairs with"),
-        (|spec| spec.join.as_mut().unwrap().inputs = vec![RowsOf::FIRST; 3], "3 inputs are not those of 2 sources"),
+    let of_join: [(Change, &str); 5] = [
+        (|spec| drop(sources_of(spec).pop()), "have not as many files each"),
+        (|spec| sources_of(spec)[APART].first_file += 1, "have not as many files each"),
+        (|spec| sources_of(spec)[1].first_file = usize::MAX, "do not follow one another"),
+        (|spec| sources_of(spec)[APART].places = vec![None], "its sources have no places for columns"),
+        (
+            |spec| spec.join.as_mut().unwrap().last.inputs = vec![RowsOf::FIRST; 3],
+            "3 inputs are not those of 2 sources",
+        ),
     ];
     let unsorted: Change = |spec| {
-        let apart = &mut spec.join.as_mut().unwrap().apart;
-        apart.push(apart[0].clone());
-        apart[1].first_file -= 1;
+        let sources = sources_of(spec);
+        sources.push(sources[APART].clone());
+        sources[APART + 1].first_file -= 1;
     };
     let union = of_both.into_iter().chain(of_union).chain([(before_others, "a source apart stands before others")]);
-    let join = of_both.into_iter().chain(of_join).chain([(unsorted, "beside it do not follow one another")]);
+    let join = of_both.into_iter().chain(of_join).chain([(unsorted, "do not follow one another")]);
     let cases = [Case::union(1), Case::join(1)];
     let changes = union.map(|own| (&cases[0], own)).chain(join.map(|own| (&cases[1], own)));
     for (number, (case, (change, expected))) in changes.enumerate() {
@@ -510,9 +511,6 @@ fn sources_apart_that_do_not_fit_are_refused() {
         let error = Flow::new(spec).err().unwrap_or_else(|| panic!("{number}: {expected}"));
         assert!(error.kind == ErrorKind::Specification && error.what.contains(expected), "{number}: {error:?}");
     }
-    let no_layout =
-        serde_json::from_value::<headrace_engine::spec::ApartSource>(json!({"name": "none", "first_file": 0}));
-    assert!(no_layout.is_err_and(|error| error.to_string().contains("missing field `layout`")));
 }
 
 /// Paths of all numbers and nulls in a value.
@@ -525,11 +523,35 @@ fn leaves(value: &Value, path: &str, found: &mut Vec<String>) {
     }
 }
 
+/// Puts other numbers into a plan, at the paths that are asked for: it is refused then, or taken.
+pub fn refused_or_taken(spec: &Value, is_asked: impl Fn(&str) -> bool) {
+    let taken = |spec: Value| serde_json::from_value::<FlowSpec>(spec).ok().map(|spec| Flow::new(spec).map(drop));
+    assert!(taken(spec.clone()).unwrap().is_ok(), "{:?}", taken(spec.clone()));
+    let mut paths = Vec::new();
+    leaves(spec, "", &mut paths);
+    paths.retain(|path| is_asked(path));
+    let (mut refused, mut fits) = (0, 0);
+    for path in paths {
+        for value in [json!(null), json!(0), json!(1), json!(2), json!(3), json!(u64::MAX)] {
+            let mut changed = spec.clone();
+            *changed.pointer_mut(&path).unwrap() = value;
+            match taken(changed) {
+                Some(Ok(())) => fits += 1,
+                Some(Err(error)) if error.kind == ErrorKind::Specification => refused += 1,
+                Some(Err(error)) => panic!("{path}: {error:?}"),
+                None => {}
+            }
+        }
+    }
+    assert!(fits > 0 && refused > 0);
+}
+
 #[test]
 fn whatever_numbers_a_plan_has_it_is_refused_or_taken() {
     let layout = json!({"delimiter": "|", "columns": [{"name": "id", "type": {"kind": "int64"}, "nullable": false}]});
-    let own = json!({"name": "apart", "layout": layout, "first_file": 2});
-    let join = json!({"name": "joined", "sources": ["one", "two"], "right": layout, "first_right_file": 1, "apart": [own],
+    let of_join = |name: &str, file: usize, layout: Option<&Value>| json!({"name": name, "layout": layout, "first_file": file, "apart": file == APART});
+    let sources = [of_join("one", 0, None), of_join("two", 1, Some(&layout)), of_join("apart", 2, Some(&layout))];
+    let join = json!({"name": "joined", "sides": [0, 1], "sources": sources,
         "inputs": [of(None, 0), of(None, 0)], "kind": "full", "keys": [["id", "id"]],
         "columns": [{"side": "left", "column": "id", "name": "id"}]});
     let of_union = |name: &str, file: usize, layout: Option<&Value>| json!({"name": name, "layout": layout, "first_file": file, "places": [0], "apart": false});
@@ -552,25 +574,7 @@ fn whatever_numbers_a_plan_has_it_is_refused_or_taken() {
             "others": [{"name": "all", "input": of(LAST, 0), "input_source": null, "sink": {"kind": "null"}}],
             "streams": 1, "memory": {"block_bytes": 4096, "blocks": 2, "max_row_bytes": 4096}, "rejects": {"limit": 0},
         });
-        let taken = |spec: Value| serde_json::from_value::<FlowSpec>(spec).ok().map(|spec| Flow::new(spec).map(drop));
-        assert!(taken(spec.clone()).unwrap().is_ok(), "{:?}", taken(spec));
-        let mut paths = Vec::new();
-        leaves(&spec, "", &mut paths);
         // Sizes are of files that there are.
-        paths.retain(|path| !path.starts_with("/memory") && path != "/streams" && !path.ends_with("_byte"));
-        let (mut refused, mut fits) = (0, 0);
-        for path in paths {
-            for value in [json!(null), json!(0), json!(1), json!(2), json!(3), json!(u64::MAX)] {
-                let mut changed = spec.clone();
-                *changed.pointer_mut(&path).unwrap() = value;
-                match taken(changed) {
-                    Some(Ok(())) => fits += 1,
-                    Some(Err(error)) if error.kind == ErrorKind::Specification => refused += 1,
-                    Some(Err(error)) => panic!("{path}: {error:?}"),
-                    None => {}
-                }
-            }
-        }
-        assert!(fits > 0 && refused > 0);
+        refused_or_taken(&spec, |path| !path.starts_with("/memory") && path != "/streams" && !path.ends_with("_byte"));
     }
 }

@@ -57,7 +57,7 @@ fn beside(job: &Job) -> FlowSpec {
         query("last", None, of(None, 0), &joined),
     ]))
     .unwrap();
-    spec.join.as_mut().unwrap().inputs = vec![RowsOf { transform: Some(PARTED), output: 0 }, RowsOf::FIRST];
+    spec.join.as_mut().unwrap().last.inputs = vec![RowsOf { transform: Some(PARTED), output: 0 }, RowsOf::FIRST];
     let inputs =
         [of(Some(ODD), 0), of(Some(LAST), 0), of(Some(PARTED), 1), of(Some(ENDS), 0), of(None, 0), of(None, 0)];
     let mut all: Vec<Value> = DESTINATIONS
@@ -309,7 +309,7 @@ fn a_pair_that_one_destination_of_a_side_lacks_is_read_again() {
     let mut spec = beside(&job);
     // Nothing is refused, so that committed pairs need no look.
     (spec.transforms, spec.source.committed) = (Vec::new(), Default::default());
-    spec.join.as_mut().unwrap().inputs = Vec::new();
+    spec.join.as_mut().unwrap().last.inputs = Vec::new();
     let columns = |names: &[&str]| json!({"kind": "arrow", "columns": names});
     with_destinations(
         &mut spec,
@@ -344,7 +344,7 @@ fn one_destination_in_front_is_enough_for_a_join() {
     assert!(report.slices.iter().all(|slice| slice.file >= 6 || slice.out == 0));
 
     (spec.input, spec.transforms) = (Some(RowsOf::FIRST), Vec::new());
-    spec.join.as_mut().unwrap().inputs = Vec::new();
+    spec.join.as_mut().unwrap().last.inputs = Vec::new();
     let (found, report) = run_join(spec);
     assert_eq!(report.status, Status::Ok, "{:?}", report.error);
     assert_eq!(found[0].len(), job.pairs.iter().map(|pair| pair.1.lines().count() - 1).sum::<usize>());

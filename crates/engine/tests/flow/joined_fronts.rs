@@ -90,7 +90,7 @@ impl Fronts {
             transforms.push(query("behind", Value::Null, own));
         }
         spec.transforms = serde_json::from_value(json!(transforms)).unwrap();
-        spec.join.as_mut().unwrap().inputs = inputs;
+        spec.join.as_mut().unwrap().last.inputs = inputs;
         spec
     }
 

@@ -111,7 +111,11 @@ impl Job {
             layout: left_layout(),
             source,
             join: serde_json::from_value(json!({
-                "name": "joined", "sources": ["people", "lines"], "right": right_layout(), "first_right_file": files,
+                "name": "joined", "sides": [0, 1],
+                "sources": [
+                    {"name": "people", "first_file": 0},
+                    {"name": "lines", "layout": right_layout(), "first_file": files},
+                ],
                 "kind": self.kind, "keys": [["id", "of"]],
                 "columns": [column("left", "id"), column("left", "name"), column("right", "of"), column("right", "line")],
             }))
@@ -538,7 +542,7 @@ fn what_cannot_be_together_with_a_join_is_refused() {
     type Change = fn(&mut FlowSpec);
     let changes: [(Change, &str); 9] = [
         (|flow| flow.streams = 3, "join `joined`: 4 blocks are fewer than the 6 that 3 streams hold"),
-        (|flow| drop(flow.source.files.pop()), "join `joined`: 1 left files are not pairs with 0 right ones"),
+        (|flow| drop(flow.source.files.pop()), "join `joined`: its sources have not as many files each: 1, 0"),
         (
             |flow| {
                 let mut second = flow.source.slices[0].clone();
@@ -563,11 +567,11 @@ fn what_cannot_be_together_with_a_join_is_refused() {
             "join `joined`: joined rows have no positions",
         ),
         (
-            |flow| flow.join.as_mut().unwrap().keys[0][1] = "nothing".to_owned(),
+            |flow| flow.join.as_mut().unwrap().last.keys[0][1] = "nothing".to_owned(),
             "join `joined`: its right rows have no column `nothing`",
         ),
         (
-            |flow| flow.join.as_mut().unwrap().columns[1].name = "id".to_owned(),
+            |flow| flow.join.as_mut().unwrap().last.columns[1].name = "id".to_owned(),
             "join `joined`: column name `id` stands twice",
         ),
     ];
@@ -584,7 +588,7 @@ fn what_cannot_be_together_with_a_join_is_refused() {
 fn keys_of_unlike_types_are_refused() {
     let job = Job::of(vec![pair(1, 10)]);
     let mut plan = job.plan();
-    plan.join.as_mut().unwrap().keys[0][0] = "name".to_owned();
+    plan.join.as_mut().unwrap().last.keys[0][0] = "name".to_owned();
     let error = Flow::new(plan).err().unwrap();
     assert_eq!(error.what, "flow test: join `joined`: keys of the types string and int32 cannot be compared");
 }

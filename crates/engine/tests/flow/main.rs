@@ -29,4 +29,5 @@ mod several;
 mod slicing;
 mod sources;
 mod support;
+mod trees;
 mod union;

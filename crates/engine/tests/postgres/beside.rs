@@ -97,14 +97,17 @@ fn spec(server: &Server, folder: &Path, is_join: bool, source: usize, is_refused
         "tables": [{"name": "beside_c", "partition": "", "slices": all, "owned": false, "begin": "BEGIN", "copy": copy}]}),
     );
     let other = json!({"name": "kept", "input": {"transform": 0}, "input_source": source, "sink": sink});
-    let apart = (source == APART).then(|| json!({"name": "others", "layout": layout(), "first_file": APART * FILES}));
-    let join = json!({"name": "joined", "apart": apart.iter().collect::<Vec<_>>(), "sources": ["people", "lines"], "right": layout(), "first_right_file": FILES, "kind": "inner",
+    let apart = (source == APART)
+        .then(|| json!({"name": "others", "layout": layout(), "first_file": APART * FILES, "apart": true}));
+    let of_join =
+        [json!({"name": "people", "first_file": 0}), json!({"name": "lines", "layout": layout(), "first_file": FILES})];
+    let join = json!({"name": "joined", "sides": [0, 1], "sources": of_join.iter().chain(&apart).collect::<Vec<_>>(), "kind": "inner",
         "keys": [["id", "id"]], "columns": [{"side": "right", "column": "name", "name": "name"}]});
     let of_union = [
         json!({"name": "people", "first_file": 0, "places": [1]}),
         json!({"name": "lines", "layout": layout(), "first_file": FILES, "places": [1]}),
     ];
-    let apart = apart.map(|own| with(&own, &json!({"places": [], "apart": true})));
+    let apart = apart.map(|own| with(&own, &json!({"places": []})));
     let union = json!({"name": "all", "columns": [{"name": "name", "type": {"kind": "string"}, "nullable": false}],
         "sources": of_union.into_iter().chain(apart).collect::<Vec<_>>()});
     let spec = json!({

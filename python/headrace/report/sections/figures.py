@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any, Final
 
-from headrace.model import SIDES
+from headrace.report.join_accounts import rejected_between, sources_of_joins
 from headrace.report.run_files import RunFiles
 from headrace.report.task_spans import table_of
 from headrace.report.values import Document, document, documents, number, text, texts, whole
@@ -44,8 +44,9 @@ class FlowAccount:
     # Rows that came to a join, those left out in front of it included, and that came out; None without a join.
     into_join: int | None = None
     out_of_join: int | None = None
-    # Of the rejects, rows that had come out of it.
+    # Of the rejects, rows that had come to it, and those of them that had come out of one join and not to the next.
     rejected_behind: int = 0
+    rejected_between: int = 0
     # Rows that came to a query over all rows, and that came out and were not left out behind it; None without one.
     into_query: int | None = None
     out_of_query: int | None = None
@@ -71,7 +72,7 @@ class FlowAccount:
         others += 0 if self.lines is None or self.skipped is None else abs(self.lines - self.skipped - self.rows)
         if self.into_join is not None and self.out_of_join is not None:
             before = self.rejected - self.rejected_behind
-            behind = self.out_of_join - self.filtered - self.rejected_behind
+            behind = self.out_of_join - self.filtered - (self.rejected_behind - self.rejected_between)
             return others + abs(self.rows - before - self.into_join) + abs(behind - arrived)
         return others + abs(self.rows - self.rejected - self.filtered - arrived)
 
@@ -116,7 +117,8 @@ def _of_document(data: Document, status: str) -> FlowAccount:
         notes=tuple(texts(data, "notes")),
         into_join=_into_join(data),
         out_of_join=whole(data, "join", "rows_out"),
-        rejected_behind=sum(whole(data, "join", side, "rejected_behind") or 0 for side in SIDES),
+        rejected_behind=sum(whole(own, "rejected_behind") or 0 for own in sources_of_joins(document(data, "join"))),
+        rejected_between=rejected_between(document(data, "join")),
         into_query=whole(data, "gathered", "rows_in"),
         out_of_query=_out_of_query(document(data, "gathered")),
         lost_between_queries=_lost_between(documents(data, "gathered", "queries")),
@@ -162,9 +164,10 @@ def _lost_between(queries: Sequence[Document]) -> int:
 
 
 def _into_join(data: Document) -> int | None:
-    sides = [whole(data, "join", side, "rows") for side in SIDES]
-    left_out = sum(whole(data, "join", side, "filtered_in_front") or 0 for side in SIDES)
-    return _whole_sum([*sides, left_out]) if None not in sides else None
+    sources = sources_of_joins(document(data, "join"))
+    rows = [whole(own, "rows") for own in sources]
+    left_out = sum(whole(own, "filtered_in_front") or 0 for own in sources)
+    return _whole_sum([*rows, left_out]) if None not in rows else None
 
 
 def _of_measures(run: RunFiles, attempt: int, task: str, table: str) -> FlowAccount:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from headrace.model import SIDES
+from headrace.report.join_accounts import joins_of
 from headrace.report.markup import Markup, element
 from headrace.report.run_files import RunFiles
 from headrace.report.sections.told_once import told_once, whose
@@ -32,22 +33,31 @@ def joins(run: RunFiles) -> Markup | None:
     found = told_once(own for own in documents(run.summary, "tables") if document(own, "join"))
     if not found:
         return None
-    rows = [_row(own, side) for own in found[:_MOST] for side in SIDES]
+    rows = [
+        _row(own, join, side, f"{place}{side}")
+        for own in found[:_MOST]
+        for place, join in joins_of(document(own, "join"))
+        for side in SIDES
+    ]
     parts = [element("h3", "Joins"), table(_COLUMNS, rows, caption="Rows of both sides of each join", cards=True)]
     if len(found) > _MOST:
         parts.append(element("p", f"and {len(found) - _MOST:,} more: summary.json"))
     return element("div", *parts, class_="chart")
 
 
-def _row(of_table: Document, side: str) -> list[str]:
-    join = document(of_table, "join")
+def _row(of_table: Document, join: Document, side: str, place: str) -> list[str]:
+    """Of one side of a join. `place`: what stands in front of what is told of all destinations of its flow."""
     own = document(join, side)
     name = ": ".join((whose(of_table), text(join, "name") or "?", text(own, "source") or "?"))
     rejected, behind = whole(own, "rows_rejected"), whole(own, "rejected_behind") or 0
     came = whole(own, "rows")
     left_out = whole(own, "filtered_in_front") or 0
     read = None if rejected is None or came is None else rejected - behind + left_out + came
-    of_all = whole(of_table, "shared", f"{side}_rejected")
+    if document(own, "join"):  # what comes of another join stands in the files of its sides
+        refused = whole(own, "rejected_in_front")
+        read = None if refused is None or came is None else refused + left_out + came
+        return [name, count(read), count(refused), count(left_out), *(count(whole(own, each)) for each in _COUNTS)]
+    of_all = whole(of_table, "shared", f"{place}_rejected")
     return [
         name,
         count(read),

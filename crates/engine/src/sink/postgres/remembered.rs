@@ -107,7 +107,7 @@ mod tests {
         let mut batches = Remembered::new(2);
         for (first, slice, place) in [(0, 1, 0), (10, 1, 0), (15, 2, 0), (20, 1, 0), (30, 1, 1), (32, 2, 0), (40, 1, 0)]
         {
-            batches.add(first, place, Origin::of_pair(slice));
+            batches.add(first, place, Origin::of_joined(slice));
         }
         let found = |row| batches.find(row).map(|(origin, place, row)| (origin.slice, place, row));
         assert_eq!([found(32), found(39)], [Some((2, 0, 5)), Some((2, 0, 12))]);
