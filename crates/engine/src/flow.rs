@@ -72,9 +72,9 @@ pub struct Shared {
     /// Groups of slices, each for one stream.
     pub queue: Queue,
     slices: Mutex<Vec<SliceReport>>,
-    /// Keys of the pairs of files that were joined.
+    /// Keys of the units of files that were joined.
     pub joined: JoinedRanges,
-    /// What is known of slices and pairs, for an attempt that follows.
+    /// What is known of slices and joined units, for an attempt that follows.
     pub kept_accounts: KeptAccounts,
     /// Rows that come as batches, until the stream takes them that reads their slice.
     arriving: Mutex<Option<Arriving>>,

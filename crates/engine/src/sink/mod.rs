@@ -31,7 +31,7 @@ pub trait Sink: Send + Sync {
     fn writer(&self) -> Box<dyn Writer>;
 
     /// What one stream has to take together, in this order. `units`: slices that go together whatever the sink is: single ones, or
-    /// those of pairs.
+    /// those whose rows meet.
     fn groups(&self, units: Vec<Group>) -> Vec<Group> {
         units
     }

@@ -11,8 +11,8 @@ use super::{ReunionSpec, RowFields, RowsOf};
 pub struct TransformSpec {
     /// Name, unique in its flow.
     pub name: String,
-    /// The number of the source in whose front it stands, if it stands in front of a join or a union: the rows of that source pass it
-    /// before they meet others. None of what stands behind, and where there is neither.
+    /// The number of the source, or of the join whose rows come into another one, in whose front it stands, if it does: the rows of that
+    /// pass it before they meet others. None of what stands behind, and where there is neither.
     pub source: Option<usize>,
     /// Which rows it gets, of a reunion more than one; those of the transform before it if none are said.
     pub inputs: Vec<RowsOf>,

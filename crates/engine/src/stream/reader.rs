@@ -212,7 +212,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// For the files of each source of a flow, in the order of the sources. Rows of those that join, a pair reads.
+    /// For the files of each source of a flow, in the order of the sources. Rows of those that join are read where they are joined.
     ///
     /// # Errors
     /// Those of a layout that cannot be read.

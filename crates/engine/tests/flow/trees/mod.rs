@@ -6,7 +6,6 @@ mod order;
 mod several;
 mod specs;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
@@ -21,7 +20,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::support::{core_error, join};
-use model::{Chance, Fate, Outcome, SHAPES, Tree, fate};
+use model::{Chance, Fate, Numbers, Outcome, SHAPES, Tree, fate};
 
 type Unit = Vec<Vec<(Option<i64>, i64)>>;
 
@@ -180,7 +179,7 @@ impl Case {
     }
 
     /// The numbers of rows that have come, each with how often, and how the flow went.
-    fn run(&self, spec: FlowSpec) -> (Result<BTreeMap<Vec<Option<i64>>, usize>, CoreError>, FlowReport) {
+    fn run(&self, spec: FlowSpec) -> (Result<Numbers, CoreError>, FlowReport) {
         let flow = Flow::new(spec).unwrap();
         let reader = flow.take_reader();
         flow.start().unwrap();
@@ -192,7 +191,7 @@ impl Case {
                     }
                 });
             });
-            reader.into_iter().flatten().try_fold(BTreeMap::new(), |mut all, batch| {
+            reader.into_iter().flatten().try_fold(Numbers::new(), |mut all, batch| {
                 let batch = batch.map_err(core_error)?;
                 let columns: Vec<_> = batch.columns().iter().map(|own| own.as_primitive::<Int64Type>()).collect();
                 for row in 0..batch.num_rows() {
@@ -271,7 +270,8 @@ impl Case {
         assert!(found.unwrap() == Tree::numbers(rows), "{:?}", self.tree);
         let mut told: Vec<i64> = self.rejects().into_iter().map(|(number, _)| number).filter(|own| *own != 7).collect();
         let mut wanted: Vec<i64> = outcomes.iter().flat_map(|own| own.refused.iter().copied()).collect();
-        (told.sort_unstable(), wanted.sort_unstable());
+        told.sort_unstable();
+        wanted.sort_unstable();
         assert_eq!(told, wanted, "{:?}", self.tree);
         self.check_accounts(&report);
         report

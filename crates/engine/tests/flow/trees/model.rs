@@ -9,6 +9,9 @@ use headrace_engine::report::JoinCounts;
 /// A row: of each source its key and number, if it has one of it.
 pub type Row = Vec<Option<(Option<i64>, i64)>>;
 
+/// The numbers of rows, and how often each row comes.
+pub type Numbers = BTreeMap<Vec<Option<i64>>, usize>;
+
 /// A join: what stands left and right, and of which source the key is on that side.
 #[derive(Debug, Clone)]
 pub struct Join {
@@ -120,7 +123,7 @@ impl Tree {
             };
             (0..rows).map(row).collect::<Vec<_>>()
         };
-        (0..self.leaves).map(|leaf| of(leaf)).collect()
+        (0..self.leaves).map(&mut of).collect()
     }
 
     /// What becomes of them.
@@ -132,7 +135,7 @@ impl Tree {
         let mut feeds: Vec<Vec<Row>> = Vec::new();
         for place in 0..places {
             let rows = match place.checked_sub(self.leaves) {
-                None => unit[place].iter().map(|own| self.row(place, *own)).collect(),
+                None => self.rows_of(place, unit),
                 Some(join) => self.joined(join, &feeds, &mut outcome.counts),
             };
             let rows = self.behind(place, rows, &mut outcome);
@@ -148,8 +151,9 @@ impl Tree {
         outcome
     }
 
-    fn row(&self, leaf: usize, own: (Option<i64>, i64)) -> Row {
-        (0..self.leaves).map(|other| (other == leaf).then_some(own)).collect()
+    fn rows_of(&self, leaf: usize, unit: &[Vec<(Option<i64>, i64)>]) -> Vec<Row> {
+        let row = |own: &(Option<i64>, i64)| (0..self.leaves).map(|other| (other == leaf).then_some(*own)).collect();
+        unit[leaf].iter().map(row).collect()
     }
 
     fn joined(&self, join: usize, feeds: &[Vec<Row>], counts: &mut [JoinCounts]) -> Vec<Row> {
@@ -211,7 +215,7 @@ impl Tree {
     }
 
     /// The numbers of rows, in an order that does not depend on threads.
-    pub fn numbers(rows: impl Iterator<Item = Row>) -> BTreeMap<Vec<Option<i64>>, usize> {
+    pub fn numbers(rows: impl Iterator<Item = Row>) -> Numbers {
         let mut all = BTreeMap::new();
         for row in rows {
             *all.entry(row.iter().map(|own| own.map(|own| own.1)).collect()).or_default() += 1;
