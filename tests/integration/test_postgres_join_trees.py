@@ -8,15 +8,18 @@ import json
 import os
 import random
 import signal
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.integration.connections_scenes import stopped
 from tests.integration.driver import Ended
 from tests.integration.join_tree_scenes import DETAILED, SENT, expected, joined, package, write_files
 from tests.integration.postgres import PostgresProject
-from tests.integration.tables import as_text
+from tests.integration.tables import as_text, tables_of
+from tests.integration.test_join_trees_beside import DESTINATIONS, SOURCES, TRANSFORMS, WANTED
 
 # Kills, each of which is resumed.
 KILLS = int(os.environ.get("KILLS", "3"))
@@ -158,3 +161,27 @@ def test_a_run_that_is_killed_at_any_moment_goes_on(sales: PostgresProject, clau
         assert sales.leftovers() == []
         for path in sales.runs.iterdir():
             path.rename(sales.folder / f"{number}-{path.name}")
+
+
+@pytest.mark.parametrize("archived", [{"dear", "bills"}, {"everything", "unknown", "small"}, {"raw"}])
+def test_what_is_left_between_two_places_is_joined_once_more(warehouse: PostgresProject, archived: set[str]) -> None:
+    """Tables behind all joins, in front of them and beside them, of which those of one place are complete."""
+    write_files(warehouse)
+    text = package(TRANSFORMS, DESTINATIONS, sources=SOURCES)
+    text = text.replace("connections:\n", "connections:\n  archive: {type: duckdb, path: archive.duckdb}\n", 1)
+    for name in archived:
+        before = f"table: {name}, connection: warehouse"
+        assert before in text
+        text = text.replace(before, f"table: {name}, connection: archive")
+    warehouse.package(text)
+    rows = {name: as_text(expected(warehouse, query)) for name, query in WANTED.items()}
+    killed = warehouse.command([sys.executable, "-c", stopped("before", 1), *warehouse.arguments()[3:]])
+    assert killed.exit_code not in (0, 1), killed.stderr
+    ended = warehouse.resume()
+    ended.succeeded()
+    assert tables_of(warehouse, WANTED, archived) == rows
+    found = {own["table"]: own for own in ended.summary["tables"]}
+    assert {name: own["rows_loaded"] for name, own in found.items()} == {name: len(own) for name, own in rows.items()}
+    assert len({str(found[name]["join"]) for name in ("dear", "odd", "others")}) == 1
+    assert found["everything"]["join"]["right"]["join"]["rows_out"] > 0
+    assert warehouse.leftovers() == []
