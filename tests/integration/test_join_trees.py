@@ -198,6 +198,24 @@ def test_transforms_between_joins(sales: Project, name: str) -> None:
         assert (right["filtered_in_front"] > 0) == (name != "defaults")
 
 
+@pytest.mark.parametrize("between", [True, False])
+def test_lookups_of_a_table_in_front_of_a_join(sales: Project, between: bool) -> None:
+    """Their types are known when the run has looked: in front of an inner join, and between two."""
+    sales.execute(
+        "CREATE TABLE names AS SELECT range::INT AS code, 'n' || range AS label FROM range(100) WHERE range % 3 > 0"
+    )
+    source = "detailed" if between else "lines"
+    keyed = (
+        f"keyed: {{input: {source}, lookup: {{connection: warehouse, table: names, on: {{l_value: code}}, "
+        "add: [label], no_match: output}, discard: [no_match]}"
+    )
+    joins = [DETAILED, behind("keyed")] if between else [DETAILED.replace("right: lines", "right: keyed"), SENT]
+    sales.package(package([keyed, *joins]))
+    sql = f"SELECT * FROM parcels JOIN (SELECT * FROM ({DETAILED_SQL}) JOIN labels ON l_value = code) ON p_key = o_key"
+    joined(sales.run())
+    assert stored(sales) == expected(sales, f"SELECT * EXCLUDE (code) REPLACE ('n' || code AS label) FROM ({sql})")
+
+
 def test_compressed_files_meet(sales: Project) -> None:
     wanted = expected(sales, SENT_SQL)
     for path in [*sales.inbox.glob("lines.*"), *sales.inbox.glob("parcels.*")]:
