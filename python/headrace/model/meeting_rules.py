@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from headrace.model.fronts import bring_together, sides_of_joins
 from headrace.model.problems import ProblemCollector
 from headrace.model.spec_data_flow import DataFlowSpec
 from headrace.model.spec_joins import JoinTransformSpec
 from headrace.model.suggest import show_name
 from headrace.model.yaml_reader import Document, DocumentPath
+
+# As the core has it: MOST_LEAVES of crate engine. A stream holds a block of each.
+_MOST_SOURCES: Final = 64
 
 
 class MeetingRules:
@@ -60,6 +65,15 @@ class MeetingRules:
                 "one join behind all others, which takes their rows as a side",
                 f"Let `{show_name(last[0])}` be a side of `{show_name(last[1])}`, write a data flow for each of them, "
                 "or let one of the sources be a `lookup`.",
+            )
+            return False
+        if len(sides) >= _MOST_SOURCES:  # a tree of n joins has n + 1 sources
+            self._refuse(
+                path,
+                last[0],
+                f"the joins of a data flow bring {len(sides) + 1} sources together",
+                f"at most {_MOST_SOURCES}, because a stream reads all of them at once",
+                "Load the rows of some of them into a table by a data flow of its own, and let that be a `lookup`.",
             )
             return False
         return True

@@ -39,7 +39,7 @@ _VIEW_BYTES: Final = 16
 _BLOCK_CHOICES: Final = (512 * KIB, 256 * KIB)
 # A query costs 1 to 2 ms of CPU time for each block, whatever is in it.
 _QUERY_BLOCK_CHOICES: Final = (2048 * KIB, 1024 * KIB, *_BLOCK_CHOICES)
-# For flows whose transforms make or copy many columns, and that would not fit otherwise.
+# For flows whose transforms or joins make or copy many columns, and that would not fit otherwise.
 _TIGHT_BLOCK_CHOICES: Final = (128 * KIB, 64 * KIB)
 # What an instance may use that runs queries for streams: vectors, the computed columns of a block, constant tables.
 _INSTANCE_SHARE: Final = 0.12
@@ -282,7 +282,8 @@ def split_memory(
     most = budget.total_bytes - beside_flow
     limits = [(choice, min(budget.total_bytes * _FLOW_SHARE, most)) for choice in choices]
     # Small blocks cost time: they are taken where nothing else is left.
-    limits += [(choice, most) for choice in (choices[-1], *(_TIGHT_BLOCK_CHOICES if added else ()))]
+    makes_columns = bool(added) or blocks_per_stream > 1
+    limits += [(choice, most) for choice in (choices[-1], *(_TIGHT_BLOCK_CHOICES if makes_columns else ()))]
     for block_bytes, limit in limits:
         slab = slab_of(block_bytes, added)
         if blocks * (block_bytes + slab) <= limit:

@@ -51,7 +51,7 @@ TWO = ", two: {input: detailed, connection: warehouse, table: u, target: replace
 
 def package(*transforms: str, out: str = "sent", others: str = "", sources: tuple[str, ...] = SOURCES) -> str:
     """A package with these transforms."""
-    read = ((own, own.rstrip("2")) for own in sources)
+    read = ((own, own.rstrip("0123456789")) for own in sources)
     return (
         HEAD
         + "".join(f"        {own}: {{connection: inbox, files: {own}.*, layout: {layout}}}\n" for own, layout in read)
@@ -107,9 +107,26 @@ def test_messages(tmp_path: Path, name: str) -> None:
     assert_snapshot(f"join_tree_{name}", message(tmp_path, CASES[name]))
 
 
+def tree_of(sources: int) -> str:
+    """So many sources, each joined with what has come together before."""
+    names = ["orders", *(f"lines{number}" for number in range(1, sources))]
+    joins = [
+        f"j{number}: {{join: {{left: {own}, right: {f'j{number - 1}' if number > 1 else 'orders'}, "
+        f"on: {{l_key: o_key}}, left_columns: {{l{number}: l_key}}, right_columns: [o_key]}}}}"
+        for number, own in enumerate(names[1:], start=1)
+    ]
+    return package(*joins, out=f"j{sources - 1}", sources=tuple(names))
+
+
 def flow_of(tmp_path: Path, text: str) -> DataFlowTask:
     (flow,) = load(tmp_path, text).data_flows()
     return flow
+
+
+def test_a_stream_reads_so_many_sources_at_once(tmp_path: Path) -> None:
+    join = flow_of(tmp_path, tree_of(64)).join
+    assert join is not None and len(join.brought) == 64
+    assert_snapshot("join_tree_too_many_sources", message(tmp_path, tree_of(65)))
 
 
 def test_the_sources_stand_in_the_order_of_the_tree(tmp_path: Path) -> None:

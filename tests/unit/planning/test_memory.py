@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
 from headrace.errors import MemoryLimitError
@@ -115,6 +117,22 @@ def test_many_columns_of_transforms_get_small_blocks_before_they_are_refused() -
     assert block_kib(2 * GB, 80) == 256, "small ones cost time"
     # They are not for flows whose transforms add nothing.
     assert split_memory(MemoryBudget(GB, 2), columns(LINEITEM_TYPES), 64, 0.4).block_bytes == 256 * 1024
+
+
+def test_joins_get_small_blocks_before_they_are_refused() -> None:
+    """Of each block of any side come joined rows, of several joins those of each."""
+    types = columns(LINEITEM_TYPES)
+
+    def block_kib(joins: int) -> int:
+        beside = [own.type for own in types] * joins
+
+        def slab_of(block_bytes: int, added: Sequence[DataType]) -> int:
+            return slab_bytes(types, block_bytes, added=[*added, *beside])
+
+        split = split_memory(MemoryBudget(GB, 2), types, 4, 0.4, slab_of=slab_of, blocks_per_stream=joins + 1)
+        return split.block_bytes // 1024
+
+    assert [block_kib(joins) for joins in (1, 3, 8, 14)] == [512, 256, 128, 64]
 
 
 def test_without_an_engine_nothing_is_kept_for_one() -> None:
