@@ -385,7 +385,7 @@ fn keys_of_two_pairs_are_compared_behind_the_fronts() {
     let pair = |ids: std::ops::Range<u64>| (left(ids.clone().map(Some)), rights(ids));
     let job = Job { is_null: true, ..Job::of(vec![pair(0..5), pair(11..15)]) };
     let error = fronts.run(fronts.plan(&job, false)).1.error.unwrap();
-    assert_eq!(error.what, "files of join `joined` are no pairs: two of them have keys in common");
+    assert_eq!(error.what, "pairs of files of join `joined` have keys in common");
     let job = Job { is_null: true, ..Job::of(vec![pair(0..5), pair(15..19)]) };
     assert_eq!(fronts.run(fronts.plan(&job, false)).1.sink.rows, 9);
 }

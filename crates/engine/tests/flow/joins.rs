@@ -530,7 +530,7 @@ fn a_key_in_two_pairs_is_refused() {
     let torn = job([(ids(40, 90), of(41, 60)), (left([None]), String::new()), (ids(0, 40), of(0, 41))]);
     let error = torn.run().1.error.unwrap();
     assert_eq!(error.kind, ErrorKind::Source);
-    assert_eq!(error.what, "files of join `joined` are no pairs: two of them have keys in common");
+    assert_eq!(error.what, "pairs of files of join `joined` have keys in common");
     let found = error.found.unwrap();
     let folder = torn.folder.path().display();
     assert_eq!(found, format!("id = 40 to id = 89 in {folder}/left.0, id = 0 to id = 40 in {folder}/left.2"));

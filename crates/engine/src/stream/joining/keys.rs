@@ -35,12 +35,12 @@ impl Joining<'_> {
             format!("{first} to {last} in {}", path(range.file))
         };
         let Node { spec, leaves, .. } = &self.nodes[own.join];
-        let (name, sources) = (&spec.name, if leaves.len() > 2 { "all" } else { "both" });
-        let what = format!("files of join `{name}` are no pairs: two of them have keys in common");
+        let (unit, sources) = if leaves.len() > 2 { ("set", "all") } else { ("pair", "both") };
+        let what = format!("{unit}s of files of join `{}` have keys in common", spec.name);
         Err(CoreError::new(ErrorKind::Source, what)
             .at_file(path(behind.file))
             .found(format!("{}, {}", shown(before), shown(behind)))
-            .expected("each key in one pair of files only, and no others between the keys of a pair")
+            .expected(format!("each key in one {unit} of files only, and no others between the keys of a {unit}"))
             .hint(format!("Cut {sources} sources at the same keys, or write each of them as one file.")))
     }
 

@@ -108,13 +108,13 @@ fn a_key_in_two_units_is_refused_in_each_join() {
 
     let in_inner = case(joins(), vec![unit([0..9, 0..55, 0..9]), unit([60..70, 50..90, 60..70])]);
     let (file, row, what, found, _) = error_of(&in_inner);
-    assert_eq!(what, "files of join `join 0` are no pairs: two of them have keys in common");
+    assert_eq!(what, "pairs of files of join `join 0` have keys in common");
     assert_eq!(found, "k1 = 0 to k1 = 54 in source1.0, k1 = 50 to k1 = 89 in source1.1");
     assert_eq!((file.as_str(), row), ("source1.1", None));
 
     let in_last = case(joins(), vec![unit([0..65, 0..9, 0..9]), unit([60..70, 50..90, 60..70])]);
     let (file, _, what, found, _) = error_of(&in_last);
-    assert_eq!(what, "files of join `join 1` are no pairs: two of them have keys in common");
+    assert_eq!(what, "sets of files of join `join 1` have keys in common");
     assert_eq!(found, "k0 = 0 to k0 = 64 in source0.0, k0 = 60 to k0 = 69 in source0.1");
     assert_eq!(file, "source0.1");
 }
