@@ -80,22 +80,12 @@ impl Joining<'_> {
         let spec = &self.shared.spec;
         let is_its = |number: u32| rows.first().is_some_and(|row| row.slice() == number);
         let Some(slice) = spec.source.slices.iter().find(|slice| is_its(slice.number)) else { return Ok(Vec::new()) };
+        let source = SourceSpec { committed: HashMap::new(), left_out: HashSet::new(), ..spec.source.clone() };
+        let layout = spec.layout_of(slice.file).clone();
         let mut alone = FlowSpec {
-            layout: spec.layout_of(slice.file).clone(),
-            join: None,
-            transforms: Vec::new(),
-            routing: None,
-            destination: String::new(),
-            input: None,
-            input_source: None,
-            fit: Vec::new(),
-            others: Vec::new(),
-            source: SourceSpec { committed: HashMap::new(), left_out: HashSet::new(), ..spec.source.clone() },
             sink: SinkSpec::Locate { rows: rows.to_vec(), ended: Vec::new() },
-            streams: 1,
-            affinity: Vec::new(),
-            rejects: RejectSpec { limit: None, keep: KeepRejects::Examples, ..RejectSpec::default() },
-            ..FlowSpec::clone(spec)
+            rejects: RejectSpec { keep: KeepRejects::Examples, ..RejectSpec::default() },
+            ..FlowSpec::plain(&spec.name, layout, source, 1, spec.memory.clone())
         };
         alone.leave_out_unwanted();
         let sink = LocateSink::new(&Arc::new(alone.clone()), rows, &[], None, Arc::default());
