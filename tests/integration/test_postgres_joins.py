@@ -248,7 +248,9 @@ def test_a_pair_whose_keys_a_committed_one_has_is_refused_by_a_resumed_run_too(s
     loading(sales, "inner", f"table: sales, {clauses}}}")
     counts = []
     for ended in (sales.run(streams=1), sales.resume()):
-        assert (ended.exit_code, "two of them have keys in common" in ended.error) == (1, True), ended.error
+        assert (ended.exit_code, "pairs of files of join `joined` have keys in common" in ended.error) == (1, True), (
+            ended.error
+        )
         counts.append(sales.query("SELECT count(*) FROM sales"))
     assert counts[0] == counts[1] != [("0",)]
 
