@@ -4,6 +4,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::{ColumnType, Encoding, Format, MadeColumn, Rule, Unmappable};
 
+/// Longest text that ends fields or rows, or begins a comment: bytes as the parser sees them. That is room for 16 characters of any
+/// kind, which is what packages may have.
+pub const MAX_TOKEN_BYTES: usize = 64;
+
 /// One column of a layout.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -407,22 +411,13 @@ impl Layout {
         self.encoding.encode(text).unwrap_or_else(|| text.as_bytes().to_vec())
     }
 
-    /// Whether the parser can read files of this layout; the text says what is wrong.
+    /// Whether every part of this layout is one that the parser takes; the text says what is wrong. That they do not mean two things
+    /// together says the parser, which knows the row ends of a file.
     pub fn check(&self) -> Result<(), String> {
         if self.shape != LayoutShape::Delimited || self.columns.iter().any(|column| column.place.is_some()) {
             self.check_places()?;
         }
-        let delimiters = self.columns.iter().filter_map(|column| column.delimiter.as_ref()).chain([&self.delimiter]);
-        for delimiter in delimiters.filter(|_| self.shape == LayoutShape::Delimited) {
-            if delimiter.is_empty() || delimiter.contains('\0') || matches!(delimiter.as_str(), "\n" | "\r") {
-                return Err(format!("delimiter {delimiter:?} is empty, a row end, or holds NUL"));
-            }
-        }
-        if let RowEnds::Exactly(text) = &self.row_end
-            && text.is_empty()
-        {
-            return Err("the row end is empty".to_owned());
-        }
+        self.check_tokens()?;
         if self.row_end == RowEnds::None && self.shape != LayoutShape::FixedWidth {
             return Err("rows without row end have a fixed width".to_owned());
         }
@@ -472,6 +467,26 @@ impl Layout {
             }
             if self.short_rows == ShortRows::Fill {
                 return Err("row ends are data in fields: there are no short rows to fill".to_owned());
+            }
+        }
+        Ok(())
+    }
+
+    /// What ends fields and rows, or begins a comment.
+    fn check_tokens(&self) -> Result<(), String> {
+        let own = self.columns.iter().filter_map(|column| column.delimiter.as_ref());
+        let delimiters = own.chain([&self.delimiter]).filter(|_| self.shape == LayoutShape::Delimited);
+        if let Some(delimiter) =
+            delimiters.clone().find(|text| text.contains('\0') || matches!(text.as_str(), "\n" | "\r"))
+        {
+            return Err(format!("delimiter {delimiter:?} is a row end, or holds NUL"));
+        }
+        let row_end = if let RowEnds::Exactly(text) = &self.row_end { Some(text) } else { None };
+        let others = row_end.map(|text| ("row end", text)).into_iter();
+        let others = others.chain(self.comment.as_ref().map(|text| ("comment mark", text)));
+        for (name, text) in delimiters.map(|text| ("delimiter", text)).chain(others) {
+            if !(1..=MAX_TOKEN_BYTES).contains(&self.encoded(text).len()) {
+                return Err(format!("{name} {text:?} is not 1 to {MAX_TOKEN_BYTES} bytes long"));
             }
         }
         Ok(())
@@ -579,6 +594,37 @@ mod tests {
         ];
         for bad in bad {
             assert!(bad.check().is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn texts_that_end_something_have_1_to_64_bytes_as_the_parser_sees_them() {
+        let numbers = layout("|", &["a"]);
+        let everywhere = |text: &str| {
+            let text = text.to_owned();
+            let mut of_column = numbers.clone();
+            of_column.columns[0].delimiter = Some(text.clone());
+            [
+                ("delimiter", Layout { delimiter: text.clone(), ..numbers.clone() }),
+                ("delimiter", of_column),
+                ("row end", Layout { row_end: RowEnds::Exactly(text.clone()), ..numbers.clone() }),
+                ("comment mark", Layout { comment: Some(text), ..numbers.clone() }),
+            ]
+        };
+        for good in ["-".to_owned(), "-".repeat(64), "\u{1F600}".repeat(16)] {
+            for (name, layout) in everywhere(&good) {
+                assert_eq!(layout.check(), Ok(()), "{name} {good:?}");
+            }
+        }
+        for bad in [String::new(), "-".repeat(65), "\u{1F600}".repeat(16) + "-", "é".repeat(33)] {
+            for (name, layout) in everywhere(&bad) {
+                assert_eq!(layout.check(), Err(format!("{name} {bad:?} is not 1 to 64 bytes long")));
+            }
+        }
+        // A byte each, whatever they take elsewhere.
+        let page = Encoding::try_from("windows-1252".to_owned()).unwrap();
+        for (name, layout) in everywhere(&"é".repeat(64)) {
+            assert_eq!(Layout { encoding: page, ..layout }.check(), Ok(()), "{name}");
         }
     }
 

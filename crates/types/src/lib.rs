@@ -21,8 +21,8 @@ pub use format::{
     EpochFormat, EpochUnit, Format, GroupFormat, Negative, NumberFormat, PatternFormat, TruthFormat, folded, is_blank,
 };
 pub use layout::{
-    BlankRows, Column, Disposition, EmptyField, EscapeCodes, ExtraFields, Header, Layout, LayoutShape, MixedRowEnds,
-    OtherColumns, Place, RowEnd, RowEndInFields, RowEnds, ShortRows, Trim, WidthUnit,
+    BlankRows, Column, Disposition, EmptyField, EscapeCodes, ExtraFields, Header, Layout, LayoutShape, MAX_TOKEN_BYTES,
+    MixedRowEnds, OtherColumns, Place, RowEnd, RowEndInFields, RowEnds, ShortRows, Trim, WidthUnit,
 };
 pub use made::{MadeColumn, MadeFrom};
 pub use pattern::{Element, MAX_FRACTION_DIGITS, Part, parse_pattern};

@@ -2,14 +2,12 @@
 
 use std::collections::HashMap;
 
-use headrace_types::{Layout, RowEnd};
+use headrace_types::{Layout, MAX_TOKEN_BYTES, RowEnd};
 
 use super::fields::{Field, row_ends};
 use super::stops::Stops;
 use super::{Automaton, Event, Mode, Step};
 
-/// Longest token, bytes.
-const MAX_TOKEN_BYTES: usize = 64;
 /// Most states: of 20,000 columns with delimiters of their own.
 const MAX_STATES: usize = 1 << 20;
 
