@@ -1,5 +1,7 @@
 #![no_main]
 
+#[path = "../../crates/engine/tests/corpus/place.rs"]
+mod place;
 #[path = "../../crates/engine/tests/corpus/refused.rs"]
 mod refused;
 #[path = "../../crates/engine/tests/corpus/stream.rs"]

@@ -5,12 +5,17 @@
 #[allow(dead_code)]
 #[path = "../../../parse/tests/parser/drive.rs"]
 mod drive;
-mod inflate;
 #[allow(dead_code)]
-#[path = "../../../parse/tests/parser/fuzzing/input.rs"]
-mod input;
+#[path = "../../../parse/tests/parser/examples.rs"]
+mod examples;
+mod flow_differential;
+#[allow(dead_code)]
+#[path = "../../../parse/tests/parser/fuzzing/mod.rs"]
+mod fuzzing;
+mod inflate;
 #[path = "../../../parse/tests/parser/json.rs"]
 mod json;
+mod place;
 #[allow(dead_code)]
 #[path = "../../../parse/tests/parser/reference.rs"]
 mod reference;
@@ -28,6 +33,8 @@ mod spec_json;
 mod stream;
 
 use std::path::Path;
+
+use fuzzing::input;
 
 /// Runs a check over every file of a corpus and over inputs nobody has chosen; a failure names the file.
 fn replay(target: &str, check: fn(&[u8])) {
@@ -50,6 +57,11 @@ fn replay(target: &str, check: fn(&[u8])) {
             std::panic::resume_unwind(panic);
         }
     }
+}
+
+#[test]
+fn flow_differential_corpus() {
+    replay("flow_differential", flow_differential::check);
 }
 
 #[test]

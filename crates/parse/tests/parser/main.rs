@@ -9,6 +9,8 @@ mod dialects;
 pub mod drive;
 mod examples;
 mod formats;
+#[cfg(test)]
+mod fuzz_corpus;
 pub mod fuzzing;
 mod json;
 mod qualified;

@@ -1,4 +1,4 @@
-//! Fuzz bytes to cases, and what must hold for them. `fuzz/` makes the bytes; [`replay`] is the same for its corpus.
+//! Fuzz bytes to cases, and what must hold for them. `fuzz/` makes the bytes.
 
 pub mod convert_one;
 pub mod dialects;
@@ -6,8 +6,6 @@ pub mod formats;
 pub mod input;
 pub mod parse_differential;
 pub mod places;
-#[cfg(test)]
-mod replay;
 pub mod texts;
 
 use headrace_types::{Column, ColumnType, Disposition, Layout, RowEnd};
@@ -24,10 +22,12 @@ const MOST_BYTES: usize = 48 * 1024;
 /// A file, or a piece of one, and how it is handed to the parser.
 #[derive(Debug)]
 pub struct Case {
-    layout: Layout,
+    /// Layout of the file.
+    pub layout: Layout,
     row_end: RowEnd,
     first_byte: u64,
-    bytes: Vec<u8>,
+    /// What stands in it.
+    pub bytes: Vec<u8>,
     reads: Vec<usize>,
     padding: Vec<u8>,
     /// Which of the processor's instruction sets; `None` for all.

@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use super::input::Random;
-use super::{Case, convert_one, parse_differential};
+use crate::fuzzing::input::Random;
+use crate::fuzzing::{Case, convert_one, parse_differential};
 
 /// Runs a target over every file of its corpus; a failure names the file.
 fn replay(target: &str, case: impl Fn(&[u8]) -> Option<Case>) {
