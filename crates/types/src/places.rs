@@ -68,6 +68,9 @@ impl Layout {
                 return Err(format!("column `{}` ends behind place {MAX_ROW_WIDTH}", column.name));
             }
         }
+        if self.encoding.is_utf16() && self.width_unit == WidthUnit::Bytes {
+            return refuse("places in UTF-16 count characters, and not bytes");
+        }
         if self.shape == LayoutShape::RaggedRight && self.extra_fields == ExtraFields::Keep {
             return refuse("the last column goes on to the row end anyway");
         }
@@ -85,7 +88,7 @@ impl Layout {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Column, ColumnType, Place};
+    use crate::{Column, ColumnType, Encoding, Place};
 
     /// Texts at these places.
     fn layout(shape: LayoutShape, places: &[(u32, Option<u32>)]) -> Layout {
@@ -133,10 +136,12 @@ mod tests {
             Layout { comment: Some("#".to_owned()), ..fixed.clone() },
             Layout { trailing_delimiter: true, ..fixed.clone() },
             Layout { row_end_in_fields: RowEndInFields::Data, ..fixed.clone() },
-            Layout { header: Header::ByName, ..fixed },
+            Layout { header: Header::ByName, ..fixed.clone() },
+            Layout { encoding: Encoding::Utf16Le, ..fixed },
             Layout { extra_fields: ExtraFields::Keep, ..ragged.clone() },
             Layout { row_end: RowEnds::None, ..ragged },
             Layout { short_rows: ShortRows::Fill, ..endless.clone() },
+            Layout { encoding: Encoding::Utf16, ..endless.clone() },
             Layout { width_unit: WidthUnit::Characters, ..endless },
         ] {
             assert!(bad.check().is_err(), "{bad:?}");

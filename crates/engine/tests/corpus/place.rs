@@ -52,7 +52,7 @@ impl Place {
         let source = SourceSpec::of_files(&slicing.files, &slicing.slices);
         let flow = Flow::new(FlowSpec {
             sink: SinkSpec::Arrow {
-                columns: layout.columns.iter().map(|column| column.name.clone()).collect(),
+                columns: layout.all_columns().map(|(name, _)| name.to_owned()).collect(),
                 position: None,
                 place_column: None,
             },

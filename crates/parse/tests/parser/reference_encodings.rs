@@ -1,5 +1,5 @@
-//! Pages of one byte per character, byte by byte, and UTF-8 with holes. Of the crates only the tables are used, which
-//! `tests/integration/test_encodings.py` compares with Python's.
+//! Pages of one byte per character, byte by byte, UTF-8 with holes, and the text of UTF-16 without any. Of the crates only the
+//! tables are used, which `tests/integration/test_encodings.py` compares with Python's.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -43,6 +43,14 @@ pub fn decoded(layout: &Layout, text: Vec<u8>) -> Result<Vec<u8>, Rule> {
     if layout.encoding == Encoding::Utf8 {
         return Ok(if replaces { String::from_utf8_lossy(&text).into_owned().into_bytes() } else { text });
     }
+    if layout.encoding.is_utf16() {
+        // The text that stands there is one of whole characters; an escaped number may be none.
+        return match String::from_utf8(text) {
+            Ok(text) => Ok(text.into_bytes()),
+            Err(error) if replaces => Ok(String::from_utf8_lossy(error.as_bytes()).into_owned().into_bytes()),
+            Err(_) => Err(Rule::Unmappable),
+        };
+    }
     let mut utf8 = String::new();
     for byte in text {
         match character(layout.encoding, byte) {
@@ -56,6 +64,11 @@ pub fn decoded(layout: &Layout, text: Vec<u8>) -> Result<Vec<u8>, Rule> {
 
 /// A value as messages show it.
 pub fn shown(layout: &Layout, value: &[u8]) -> Vec<u8> {
+    if layout.encoding.is_utf16() {
+        // A character that is cut in two is left out: half of one is no bytes of the file.
+        let whole = std::str::from_utf8(value).map_or_else(|error| error.valid_up_to(), str::len);
+        return value[..whole].to_vec();
+    }
     if layout.encoding == Encoding::Utf8 {
         return value.to_vec();
     }
@@ -65,6 +78,9 @@ pub fn shown(layout: &Layout, value: &[u8]) -> Vec<u8> {
 
 /// What is said of a value that holds a byte without character.
 pub fn hole(layout: &Layout, value: &[u8], first_byte: u64) -> String {
+    if layout.encoding.is_utf16() {
+        return "an escaped number".to_owned();
+    }
     match value.iter().position(|byte| character(layout.encoding, *byte).is_none()) {
         Some(at) => format!("byte 0x{:02X} at byte {}", value[at], first_byte + at as u64),
         None => "an escaped number".to_owned(),

@@ -24,7 +24,8 @@ const MOST_BYTES: usize = 48 * 1024;
 pub struct Case {
     /// Layout of the file.
     pub layout: Layout,
-    row_end: RowEnd,
+    /// How its rows end.
+    pub row_end: RowEnd,
     first_byte: u64,
     /// What stands in it.
     pub bytes: Vec<u8>,
