@@ -1,11 +1,11 @@
 #![no_main]
 
+#[path = "../../crates/engine/tests/corpus/flow_differential.rs"]
+mod flow_differential;
 #[path = "../../crates/engine/tests/corpus/place.rs"]
 mod place;
 #[path = "../../crates/engine/tests/corpus/refused.rs"]
 mod refused;
-#[path = "../../crates/engine/tests/corpus/flow_differential.rs"]
-mod flow_differential;
 
 use parser::fuzzing::input;
 use parser::{drive, fuzzing, reference};
