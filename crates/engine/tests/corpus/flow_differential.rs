@@ -173,10 +173,8 @@ fn expected(layout: &Layout, slicing: &Slicing, content: &[u8], max_row_bytes: u
     let data = &content[begin as usize..file.data_end() as usize];
     let text = if layout.encoding.is_utf16() { text_of(data, file.encoding).into_bytes() } else { data.to_vec() };
     let mut outcome = reference::parse_up_to(layout, &file.row_end, &text, 0, max_row_bytes);
-    let at_byte = |byte: u64| match layout.encoding.is_utf16() {
-        true => begin + utf16(std::str::from_utf8(&text[..byte as usize]).unwrap(), file.encoding).len() as u64,
-        false => begin + byte,
-    };
+    let places = layout.encoding.is_utf16().then(|| places_of_utf16(&text, begin));
+    let at_byte = |byte: u64| places.as_ref().map_or(begin + byte, |places| places[byte as usize]);
     for reject in &mut outcome.rejects {
         reject.line += file.head.lines;
         (reject.row_byte, reject.byte) = (at_byte(reject.row_byte), at_byte(reject.byte));
@@ -201,6 +199,17 @@ fn expected(layout: &Layout, slicing: &Slicing, content: &[u8], max_row_bytes: u
     let margins = file.head.lines + file.foot.lines;
     (outcome.lines, outcome.skipped) = (outcome.lines + margins, outcome.skipped + margins);
     outcome
+}
+
+/// Where each byte of a text, and its end, stand in a file that has it as UTF-16 from `begin` on.
+fn places_of_utf16(text: &[u8], begin: u64) -> Vec<u64> {
+    let (mut places, mut at) = (Vec::with_capacity(text.len() + 1), begin);
+    for character in std::str::from_utf8(text).unwrap().chars() {
+        places.extend(std::iter::repeat_n(at, character.len_utf8()));
+        at += 2 * character.len_utf16() as u64;
+    }
+    places.push(at);
+    places
 }
 
 fn check_accounts(report: &FlowReport, slicing: &Slicing, expected: &Outcome, about: &str) {
