@@ -27,6 +27,10 @@ pub struct LastRows {
     count: usize,
     /// Whether rows without a byte are none.
     skips_blank: bool,
+    /// Whether a carriage return before a line feed is part of the row end.
+    takes_carriage_return: bool,
+    /// Whether the present line begins with one.
+    begins_with_return: bool,
     /// Where the last rows begin.
     starts: VecDeque<LineStart>,
     /// Where the present line begins.
@@ -72,6 +76,8 @@ impl LastRows {
             encoding: file.encoding_in(layout),
             count: layout.footer_rows as usize,
             skips_blank: layout.blank_rows == BlankRows::Skip && !layout.takes_empty_rows(),
+            takes_carriage_return: file.row_end.takes_carriage_return(),
+            begins_with_return: false,
             starts: VecDeque::new(),
             line: start,
             at: start,
@@ -143,10 +149,13 @@ impl LastRows {
             return None;
         }
         let is_comment = mode.is_some_and(|(_, is_comment)| is_comment);
+        // The file may be cut off between the two bytes of a row end: to the parser that is a blank row.
+        let is_cut_end = self.takes_carriage_return && self.begins_with_return && self.at.byte - open.byte == 1;
         if let Ends::Tokens { state, .. } = &mut self.ends {
             *state = START;
         }
-        self.end_line(!is_comment);
+        let is_blank = self.skips_blank && is_cut_end;
+        self.end_line(!is_comment && !is_blank);
         Some(open)
     }
 
@@ -168,6 +177,9 @@ impl LastRows {
     }
 
     fn pass(&mut self, text: &[u8]) {
+        if self.at.byte == self.line.byte {
+            self.begins_with_return = text.first() == Some(&b'\r');
+        }
         self.at.byte += text.len() as u64;
         self.at.source_byte += self.encoding.source_bytes(text);
     }
@@ -202,6 +214,16 @@ mod tests {
         };
         let file = FileSpec { row_end: row_end.clone(), ..FileSpec::default() };
         LastRows::new(&file, &layout, 0).unwrap()
+    }
+
+    #[test]
+    fn a_row_end_that_is_cut_off_is_no_row() {
+        for (text, begin) in [("a||1\nsum\n\r", 5), ("a||1\nsum\n\r\n", 5), ("a||1\nsum\r", 5), ("a||1\nsum\n\rx", 9)] {
+            let mut rows = last_rows(&RowEnd::Either, 1);
+            rows.read(text.as_bytes());
+            rows.finish();
+            assert_eq!(rows.start().byte, begin, "{text:?}");
+        }
     }
 
     #[test]

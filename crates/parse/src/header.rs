@@ -85,6 +85,10 @@ pub fn find_header(layout: &Layout, row_end: &RowEnd, text: &[u8], ended: bool) 
         Mode::Comment => HeaderSearch::Nothing(reader.skipped_lines + 1),
         _ => {
             let is_cut = row_end.takes_carriage_return() && text.ends_with(b"\r");
+            // Half of a row end, and nothing before it: a blank row.
+            if is_cut && reader.row.start + 1 == text.len() {
+                return Ok(HeaderSearch::Nothing(reader.skipped_lines + 1));
+            }
             reader.end_row(&text[..text.len() - usize::from(is_cut)], text.len())
         }
     })
@@ -235,6 +239,7 @@ mod tests {
         assert_eq!(find(&layout(), "a,b", false), waiting(0, 0, None));
         assert_eq!(find(&layout(), "", true), HeaderSearch::Nothing(0));
         assert_eq!(find(&layout(), "\n\r\n", true), HeaderSearch::Nothing(2));
+        assert_eq!(find(&layout(), "\n\r", true), HeaderSearch::Nothing(2), "half of a row end");
         assert_eq!(find(&layout(), "a,\"b\n1,2\n", true), HeaderSearch::Unclosed(2, 0));
     }
 }

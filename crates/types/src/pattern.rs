@@ -126,6 +126,10 @@ pub fn parse_pattern(pattern: &str) -> Result<Vec<Element>, String> {
 }
 
 fn literal(elements: &mut Vec<Element>, text: &str) -> Result<(), String> {
+    if text.is_empty() {
+        // It would stand between two numbers and keep nothing apart.
+        return Ok(());
+    }
     if text.chars().any(|character| character.is_ascii_digit() || character.is_control()) {
         return Err(format!("{text:?} holds a digit or a control character, and is to be taken literally"));
     }
@@ -247,6 +251,7 @@ mod tests {
             "ddd",
             "yyy",
             "'a",
+            "d''M''yyyy",
             "DD.MM.YYYY",
             "dd.MM",
             "dMyyyy",

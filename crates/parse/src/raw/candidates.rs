@@ -47,6 +47,9 @@ impl Candidates {
     }
 }
 
+/// What is no NUL and no part of a character of several bytes.
+const FILL: u8 = 1;
+
 #[derive(Default)]
 struct Seen {
     count: usize,
@@ -75,10 +78,13 @@ impl<K: Kernel> Task for Pass<'_, K> {
     fn run(self) -> Seen {
         let (mut count, mut non_ascii, mut nul) = (0_usize, 0, 0);
         let (chunks, rest) = self.stretch.as_chunks::<MARKS_PER_CHUNK>();
-        let last = self.last_chunk(rest);
+        let last = Self::last_chunk(rest);
         let all = chunks.iter().chain((!rest.is_empty()).then_some(&last));
         for (index, chunk) in all.enumerate() {
             let found = self.bytes.iter().fold(0, |found, &byte| found | K::equal(chunk, byte));
+            // What the last chunk is filled up with may be looked for.
+            let here = if index < chunks.len() { MARKS_PER_CHUNK } else { rest.len() };
+            let found = found & (u64::MAX >> (MARKS_PER_CHUNK - here));
             non_ascii |= K::non_ascii(chunk);
             nul |= K::equal(chunk, 0);
             // At most as many positions as bytes precede this chunk, and the room holds a chunk's positions more than bytes.
@@ -91,11 +97,10 @@ impl<K: Kernel> Task for Pass<'_, K> {
 }
 
 impl<K> Pass<'_, K> {
-    /// The bytes of the last, incomplete chunk, filled up with one that means nothing.
+    /// The bytes of the last, incomplete chunk, filled up.
     #[inline(always)]
-    fn last_chunk(&self, rest: &[u8]) -> Chunk {
-        let fill = (1..=0x7F).find(|byte| !self.bytes.contains(byte)).unwrap_or(1);
-        let mut chunk = [fill; MARKS_PER_CHUNK];
+    fn last_chunk(rest: &[u8]) -> Chunk {
+        let mut chunk = [FILL; MARKS_PER_CHUNK];
         chunk[..rest.len()].copy_from_slice(rest);
         chunk
     }
@@ -105,6 +110,20 @@ impl<K> Pass<'_, K> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn nothing_is_found_behind_the_text_whatever_is_looked_for() {
+        let bytes: Vec<u8> = (1..=0x7F).collect();
+        for length in [0, 1, 63, 64, 65, 127] {
+            let text = vec![b'x'; length];
+            for path in CpuPath::available() {
+                let mut candidates = Candidates::default();
+                candidates.find(path, &text, 0, length, &bytes);
+                let all: Vec<u32> = (0..length as u32).collect();
+                assert_eq!(candidates.positions(), &all[..], "{path:?}");
+            }
+        }
+    }
 
     proptest! {
         #[test]

@@ -360,6 +360,22 @@ fn times_and_timestamps() {
             ("19700102000000123456", BAD),
         ],
     );
+    // Numbers of one or two digits behind a fraction.
+    check(
+        ColumnType::Timestamp,
+        r#"{"kind":"patterns","patterns":["HHmmssfff d.M.yyyy"]}"#,
+        &[
+            ("000000123 2.1.1970", number(DAY + 123_000)),
+            ("000000123 12.1.1970", number(11 * DAY + 123_000)),
+            ("000000123 02.01.1970", number(DAY + 123_000)),
+            ("00000123 2.1.1970", BAD),
+        ],
+    );
+    check(
+        ColumnType::Timestamp,
+        r#"{"kind":"patterns","patterns":["H:mm:ss.f d.M.yyyy"]}"#,
+        &[("0:00:09.1 2.1.1970", number(DAY + 9_100_000)), ("00:00:09.1 12.11.1970", number(315 * DAY + 9_100_000))],
+    );
     check(
         ColumnType::Time,
         r#"{"kind":"patterns","patterns":["H:mm:ss.FFF"]}"#,

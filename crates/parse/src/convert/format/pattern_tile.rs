@@ -101,7 +101,8 @@ impl Cover {
 }
 
 impl TilePattern {
-    /// None for patterns with names, offsets and pieces that may be missing, and for very long ones.
+    /// None for patterns with names, offsets and pieces that may be missing, with numbers of one or two digits behind a fraction, and
+    /// for very long ones.
     pub fn new(elements: &[Element], pivot: u32) -> Option<Self> {
         let mut cover = Cover { words: vec![], offset: 0 };
         let mut pattern = TilePattern {
@@ -128,6 +129,8 @@ impl TilePattern {
                     }
                     pattern.date[1] = cover.pair(false);
                 }
+                // Fractions are read once all digits that are missing are known, those behind them too.
+                Element::Number { least, most, .. } if least < most && pattern.fraction.is_some() => return None,
                 Element::Number { part, least, most } => {
                     let pair = cover.pair(least < most);
                     match part {

@@ -135,8 +135,11 @@ fn patterns(column_type: ColumnType, input: &mut Input<'_>) -> PatternFormat {
         ColumnType::Date if input.below(3) == 0 => input.pick(SEVERAL).iter().map(|one| (*one).to_owned()).collect(),
         ColumnType::Date => vec![date.to_owned()],
         ColumnType::TimestampTz if with_zone => vec![format!("{date}{between}{time}{zone}")],
-        _ if input.below(4) == 0 => vec![date.to_owned(), format!("{date}{between}{time}")],
-        _ => vec![format!("{date}{between}{time}")],
+        _ => match input.below(4) {
+            0 => vec![date.to_owned(), format!("{date}{between}{time}")],
+            3 => vec![format!("{time}{between}{date}")],
+            _ => vec![format!("{date}{between}{time}")],
+        },
     };
     let owned = |names: &[&str]| names.iter().map(|name| name.split('|').map(str::to_owned).collect()).collect();
     let is_zoned = patterns.iter().any(|pattern| ZONES.iter().any(|zone| pattern.ends_with(zone)));
