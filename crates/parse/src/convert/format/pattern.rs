@@ -8,7 +8,7 @@ use super::super::temporal::{
 };
 use super::super::ways::{Ways, try_ways};
 use super::names::spelled;
-use super::pattern_tile::TilePattern;
+use super::pattern_tile::{TilePattern, varies_behind_fraction};
 use crate::raw::fields::{Field, Tile};
 
 /// The patterns of a column. No text means two values by two of them, so that their order does not matter.
@@ -91,6 +91,8 @@ impl Patterns {
             Some("an offset from UTC")
         } else if has(|element| matches!(element, Element::OptionalFraction { .. })) {
             Some("a fraction of changing length")
+        } else if self.patterns.iter().any(|pattern| varies_behind_fraction(&pattern.elements)) {
+            Some("a fraction before numbers of one or two digits")
         } else {
             Some("a long pattern")
         }

@@ -64,6 +64,13 @@ const NO_PAIR: Pair = Pair { word: 0, shift: 0, mask: 0, fill: 0x3030 };
 /// A number of each row of a tile.
 type Column = [u32; TILE_ROWS];
 
+/// Whether numbers of one or two digits follow a fraction.
+pub fn varies_behind_fraction(elements: &[Element]) -> bool {
+    let is_fraction = |element: &Element| matches!(element, Element::Fraction(_));
+    let varies = |element: &Element| matches!(element, Element::Number { least, most, .. } if least < most);
+    elements.iter().position(is_fraction).is_some_and(|at| elements[at..].iter().any(varies))
+}
+
 /// Puts words and pairs together from the front of the pattern on.
 struct Cover {
     words: Vec<Word>,
@@ -104,6 +111,10 @@ impl TilePattern {
     /// None for patterns with names, offsets and pieces that may be missing, with numbers of one or two digits behind a fraction, and
     /// for very long ones.
     pub fn new(elements: &[Element], pivot: u32) -> Option<Self> {
+        // Fractions are read once all digits that are missing are known, those behind them too.
+        if varies_behind_fraction(elements) {
+            return None;
+        }
         let mut cover = Cover { words: vec![], offset: 0 };
         let mut pattern = TilePattern {
             words: vec![],
@@ -129,8 +140,6 @@ impl TilePattern {
                     }
                     pattern.date[1] = cover.pair(false);
                 }
-                // Fractions are read once all digits that are missing are known, those behind them too.
-                Element::Number { least, most, .. } if least < most && pattern.fraction.is_some() => return None,
                 Element::Number { part, least, most } => {
                     let pair = cover.pair(least < most);
                     match part {
