@@ -184,7 +184,8 @@ impl Parser {
         };
         let schema = project(&[&parsed[..], &made].concat())?;
         let parsed_schema = project(&parsed)?;
-        let row_end = layout.known_row_end().unwrap_or_default();
+        // The row ends that any file of the layout may have, until a slice says which.
+        let row_end = layout.known_row_end().unwrap_or(RowEnd::Either);
         Ok(Parser {
             rewriting: Rewriting {
                 qualifier: layout.qualifier.map(|qualifier| qualifier as u8),

@@ -5,13 +5,11 @@ use std::ops::Range;
 use headrace_types::{BlankRows, ExtraFields, Layout, RowEnd, Rule, ShortRows, WidthUnit};
 
 use crate::automaton::{Automaton, Event, START};
-use crate::raw::candidates::Candidates;
+use crate::raw::candidates::{Candidates, WINDOW_BYTES};
 use crate::raw::cpu::CpuPath;
 use crate::raw::fields::{FieldTable, Span, Text};
 use crate::rows::{BadShape, LineEnds, RowPlace, RowShape, Shape};
 
-/// Text that is looked through at once: its candidates stay in the second-level cache.
-const WINDOW_BYTES: usize = 64 << 10;
 /// Spans that are kept from block to block.
 const KEPT_SPANS: usize = 1 << 19;
 

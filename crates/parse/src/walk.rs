@@ -6,13 +6,11 @@ use std::sync::Arc;
 use headrace_types::{BlankRows, ShortRows};
 
 use crate::automaton::{Automaton, Event, Mode, START, Step};
-use crate::raw::candidates::Candidates;
+use crate::raw::candidates::{Candidates, WINDOW_BYTES};
 use crate::raw::cpu::CpuPath;
 use crate::raw::fields::{QUALIFIED, REWRITTEN, Span, TEXT_BEHIND};
 use crate::rows::{BadShape, LineEnds, RowPlace, RowShape, Shape};
 
-/// Text that is looked through at once: its candidates stay in the second-level cache.
-const WINDOW_BYTES: usize = 64 << 10;
 /// Spans that are kept from block to block; a block of nothing but delimiters must not cost every stream memory for ever.
 const KEPT_SPANS: usize = 1 << 19;
 

@@ -151,6 +151,9 @@ impl Format {
     pub fn check(&self, column_type: ColumnType) -> Result<(), String> {
         use ColumnType::*;
         match (self, column_type) {
+            (Format::Number(format), Float32 | Float64) if format.hex => {
+                Err("hexadecimal numbers are whole numbers or decimals".to_owned())
+            }
             (Format::Number(format), Int16 | Int32 | Int64 | Decimal { .. } | Float32 | Float64) => format.check(),
             (Format::Patterns(format), Date | Time | Timestamp | TimestampTz) => format.check(column_type),
             (Format::Epoch(_), Timestamp | TimestampTz) => Ok(()),
@@ -410,6 +413,9 @@ mod tests {
         ] {
             assert!(number(bad).check(decimal).is_err(), "{bad}");
         }
+        let hexadecimal = number(r#""decimal":".","hex":true"#);
+        assert_eq!([ColumnType::Int16, decimal].map(|own| hexadecimal.check(own)), [Ok(()), Ok(())]);
+        assert!([ColumnType::Float32, ColumnType::Float64].iter().all(|own| hexadecimal.check(*own).is_err()));
     }
 
     #[test]

@@ -8,7 +8,9 @@ use headrace_engine::report::{AlsoBad, FlowReport, Ignored, LocatedReject, Slice
 use headrace_engine::slices::Slicing;
 use headrace_engine::spec::MemorySpec;
 use headrace_parse::{MOST_OTHER_VALUES, Parser};
-use headrace_types::{CoreError, Disposition, Encoding, ErrorKind, Header, Layout, MadeFrom, RowEnd};
+use headrace_types::{
+    CoreError, Disposition, Encoding, ErrorKind, Header, Layout, MadeFrom, MixedRowEnds, RowEnd, RowEnds,
+};
 
 use crate::fuzzing::parse_differential;
 use crate::input::Input;
@@ -26,12 +28,16 @@ const MOST_BYTES: usize = 32 * 1024;
 pub fn check(bytes: &[u8]) {
     let mut input = Input::new(bytes);
     let (margins, parts) = (input.byte(), input.pick(&[1, 1, 2, 3, 5, 17]));
-    let block_bytes = 4096 + usize::from(input.word()) % 1024;
+    let sizes = usize::from(input.word());
+    let block_bytes = 4096 + sizes % 1024;
     let max_row_bytes = block_bytes + [0, 1, 300, 4096, 9000, 1 << 20, 1 << 20, 1 << 20][input.below(8)];
     let memory = MemorySpec { block_bytes, blocks: input.pick(&[1, 2, 3, 8]), max_row_bytes };
     let Some(case) = parse_differential::case(input.take(usize::MAX)) else { return };
     let (mut in_file, mut content) = (case.layout, case.bytes);
     settle(&mut in_file, margins);
+    if sizes >> 14 == 3 && in_file.row_end == RowEnds::Auto {
+        in_file.mixed_row_ends = MixedRowEnds::Reject;
+    }
     content.truncate(MOST_BYTES);
     let turned = if margins & 12 == 8 { write_names(&mut in_file, &mut content, &case.row_end) } else { 0 };
     if margins >> 7 == 1 {

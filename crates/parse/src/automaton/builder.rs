@@ -8,8 +8,8 @@ use super::fields::{Field, row_ends};
 use super::stops::Stops;
 use super::{Automaton, Event, Mode, Step};
 
-/// Most states: of 20,000 columns with delimiters of their own.
-const MAX_STATES: usize = 1 << 20;
+/// Most steps, 48 MB: one for each state and each byte that is part of a token, of 20,000 columns with delimiters of their own.
+const MAX_STEPS: usize = 1 << 22;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
@@ -89,7 +89,7 @@ impl Builder {
                 steps.push(self.step(&place, Some(byte))?);
             }
             next += 1;
-            if self.places.len() > MAX_STATES {
+            if self.places.len().saturating_mul(width) > MAX_STEPS {
                 return Err("the layout has too many columns with delimiters of their own".to_owned());
             }
         }

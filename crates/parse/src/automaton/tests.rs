@@ -300,6 +300,33 @@ fn layouts_that_mean_two_things_are_refused() {
     }
 }
 
+#[test]
+fn what_would_take_too_much_memory_is_refused() {
+    let mut own = layout("|", 20_000);
+    let tell = |number: usize| format!("~^{}~^{number:05}~", "-".repeat(10));
+    own.columns.iter_mut().enumerate().for_each(|(number, column)| column.delimiter = Some(tell(number)));
+    assert_eq!(refusal(&own, &RowEnd::Lf), "the layout has too many columns with delimiters of their own");
+    own.columns.iter_mut().for_each(|column| column.delimiter = Some("||".to_owned()));
+    assert!(Automaton::new(&own, &RowEnd::Lf).is_ok());
+}
+
+#[test]
+fn states_that_differ_in_nothing_else_are_one() {
+    let states = |layout: &Layout| {
+        let automaton = Automaton::of_rows(layout, &RowEnd::Lf).unwrap();
+        (automaton.states(), Automaton::new(layout, &RowEnd::Lf).unwrap().states())
+    };
+    // Before a field and behind a closing qualifier; between qualifiers; in other text.
+    assert_eq!(states(&quoted(",")), (3, 5));
+    // A chain: only the last column ends at a row end.
+    let chain = Layout { row_end_in_fields: RowEndInFields::Data, ..layout(",", 1000) };
+    assert_eq!(states(&chain), (1000, 2000));
+    // Columns with other delimiters are not alike: behind them text means another thing.
+    let mut own = quoted(",");
+    own.columns[1].delimiter = Some(";".to_owned());
+    assert_eq!(states(&own).0, 9);
+}
+
 /// Layouts whose row ends can be looked for in several ways.
 fn layouts() -> Vec<(Layout, RowEnd)> {
     let mut own = escaped("||");

@@ -14,7 +14,8 @@ mod text;
 mod unescape;
 mod ways;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
+use std::hash::Hash;
 use std::sync::Arc;
 
 use headrace_types::{Column, Disposition, Rule};
@@ -74,10 +75,10 @@ pub struct BadRows {
     bits: Vec<u64>,
     /// At most one per row.
     pub found: Vec<BadRow>,
-    /// What is to be said of rows that were refused, told apart by their places in `found`.
-    notes: Vec<Arc<str>>,
-    /// Which destinations lack rows that were refused: few sets, of many rows.
-    lacking: Vec<Arc<[usize]>>,
+    /// What is to be said of rows that were refused.
+    notes: Numbered<str>,
+    /// Which destinations lack rows that were refused.
+    lacking: Numbered<[usize]>,
     /// The same of further columns: the first ones of a row, and the first one for which the flow fails.
     pub others: Vec<OtherBad>,
     /// Values that are loaded as something else, of rows that may yet turn out to be bad.
@@ -95,10 +96,10 @@ pub struct BadRow {
     pub column: Option<u32>,
     /// The rule.
     pub rule: Rule,
-    /// Place of its note.
-    note: Option<u16>,
-    /// Place of the destinations that lack it.
-    lacking: Option<u16>,
+    /// Number of its note.
+    note: Option<u32>,
+    /// Number of the destinations that lack it.
+    lacking: Option<u32>,
 }
 
 /// Another bad value of a row.
@@ -197,19 +198,19 @@ impl BadRows {
     pub fn refuse(&mut self, row: usize, refused: RefusedRow) {
         self.mark(row);
         let RefusedRow { column, rule, note, lacking, .. } = refused;
-        let note = note.map(|note| place_of(&mut self.notes, note));
-        let lacking = lacking.map(|lacking| place_of(&mut self.lacking, lacking));
+        let note = note.map(|note| self.notes.number(note));
+        let lacking = lacking.map(|lacking| self.lacking.number(lacking));
         self.found.push(BadRow { row: row as u32, column: column.map(|column| column as u32), rule, note, lacking });
     }
 
     /// What is to be said of a row, if that is something.
     pub fn note(&self, bad: &BadRow) -> Option<&str> {
-        self.notes.get(usize::from(bad.note?)).map(AsRef::as_ref)
+        self.notes.get(bad.note?).map(AsRef::as_ref)
     }
 
     /// Which destinations lack a row, if somebody has said so.
     pub fn lacking(&self, bad: &BadRow) -> Option<&Arc<[usize]>> {
-        self.lacking.get(usize::from(bad.lacking?))
+        self.lacking.get(bad.lacking?)
     }
 
     fn mark(&mut self, row: usize) {
@@ -220,13 +221,36 @@ impl BadRows {
     }
 }
 
-/// There are few notes, and few sets of destinations, of many rows; the same one may have been made anew for each.
-fn place_of<T: PartialEq>(known: &mut Vec<T>, own: T) -> u16 {
-    let place = known.iter().position(|other| *other == own);
-    place.unwrap_or_else(|| {
-        known.push(own);
-        known.len() - 1
-    }) as u16
+/// What is said of many rows is mostly the same, made anew for each: kept once. There may be as many as rows.
+struct Numbered<T: ?Sized> {
+    numbers: HashMap<Arc<T>, u32>,
+    all: Vec<Arc<T>>,
+}
+
+impl<T: ?Sized> Default for Numbered<T> {
+    fn default() -> Self {
+        Numbered { numbers: HashMap::new(), all: Vec::new() }
+    }
+}
+
+impl<T: ?Sized + Eq + Hash> Numbered<T> {
+    fn clear(&mut self) {
+        self.numbers.clear();
+        self.all.clear();
+    }
+
+    /// The number of what is equal to it. Rows of a block have numbers of 32 bits.
+    fn number(&mut self, own: Arc<T>) -> u32 {
+        let next = self.all.len() as u32;
+        *self.numbers.entry(own).or_insert_with_key(|own| {
+            self.all.push(own.clone());
+            next
+        })
+    }
+
+    fn get(&self, number: u32) -> Option<&Arc<T>> {
+        self.all.get(number as usize)
+    }
 }
 
 /// What the loop needs besides the converter.
@@ -394,10 +418,25 @@ mod tests {
             let lacking = (row % 2 == 0).then(|| [row % 4, 7].into());
             bad.refuse(row, RefusedRow { number, column: None, rule: Rule::NoMatch, note, lacking });
         }
-        assert_eq!((bad.notes.len(), bad.lacking.len()), (3, 2));
+        assert_eq!((bad.notes.all.len(), bad.lacking.all.len()), (3, 2));
         let lacking: Vec<_> = bad.found.iter().filter_map(|own| bad.lacking(own)?.first().copied()).collect();
         assert_eq!(lacking, [0, 2].repeat(8)[..15]);
         let said: Vec<_> = bad.found.iter().filter_map(|own| bad.note(own)).collect();
         assert_eq!(said, notes.repeat(10));
+    }
+
+    #[test]
+    fn every_row_may_have_a_note_of_its_own() {
+        let mut bad = BadRows::default();
+        const ROWS: usize = 70_000;
+        let note = |row: usize| format!("the value of row {row}");
+        for row in 0..ROWS {
+            let note = Some(note(row).into());
+            bad.refuse(row, RefusedRow { number: row as u32, column: None, rule: Rule::NoMatch, note, lacking: None });
+        }
+        let is_told = |(row, own): (usize, &BadRow)| bad.note(own) == Some(note(row).as_str());
+        assert!(bad.found.len() == ROWS && bad.found.iter().enumerate().all(is_told));
+        bad.clear();
+        assert!(bad.notes.all.is_empty() && bad.notes.numbers.is_empty());
     }
 }

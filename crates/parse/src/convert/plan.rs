@@ -187,8 +187,12 @@ impl ColumnPlan {
 
     /// Whether what stands for empty fields is a value of the column.
     pub fn takes_constant(&self) -> bool {
-        let constant = self.nulls.constant_of_empty().map(|constant| constant.field());
-        constant.is_none_or(|field| field.is_some_and(|field| is_value(&self.kind, field.bytes())))
+        let Some(constant) = self.nulls.constant_of_empty() else { return true };
+        let is_value = |text: &[u8]| match self.kind.column_type {
+            ColumnType::Bytes => !text.is_empty() && decode_hexadecimal(text, &mut Vec::new()).is_ok(),
+            _ => is_value(&self.kind, text),
+        };
+        constant.field().is_some_and(|field| is_value(field.bytes()))
     }
 
     /// Bytes of one value; 0 when the values are not in the slab.
@@ -259,7 +263,7 @@ impl ColumnPlan {
         };
         let values = slab.slice_with_length(values_offset, values_bytes);
         let validity = validity_offset.map(|offset| slab.slice_with_length(offset, rows.div_ceil(64) * 8));
-        let constant = self.nulls.constant_of_empty().filter(|_| self.kind.column_type.is_text());
+        let constant = self.nulls.constant_of_empty().filter(|_| self.arrow_type == DataType::Utf8View);
         let mut texts = texts.to_vec();
         if let Some(constant) = constant {
             texts.resize(CONSTANT_BUFFER, Buffer::default());

@@ -6,6 +6,10 @@ use super::cpu::{CpuPath, Kind, Task};
 use super::portable::Portable;
 use super::structure::{Chunk, Kernel, MARKS_PER_CHUNK};
 
+/// Text that is looked through at once: its candidates stay in the second-level cache. Fuzzing has small files, and wants to see the
+/// edges of windows.
+pub const WINDOW_BYTES: usize = if cfg!(fuzzing) { 512 } else { 64 << 10 };
+
 /// Positions, ascending, and what else the pass has seen.
 #[derive(Default)]
 pub struct Candidates {

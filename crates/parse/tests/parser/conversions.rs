@@ -1,6 +1,7 @@
 //! Every type, text after text: sweeps over the edges of the quick paths against the reference.
 
-use headrace_types::{Column, ColumnType, RowEnd};
+use headrace_parse::Parser;
+use headrace_types::{Column, ColumnType, EmptyField, RowEnd};
 use proptest::prelude::*;
 
 use crate::drive::Driver;
@@ -250,4 +251,26 @@ proptest! {
         check(ColumnType::Float64, &texts(&all));
         check(ColumnType::Float32, &texts(&all));
     }
+}
+
+#[test]
+fn what_stands_for_empty_fields_is_a_value_of_the_type() {
+    let mut refused = 0;
+    for column_type in all_types() {
+        for text in edges(column_type).iter().filter(|text| !text.is_empty()) {
+            let mut layout = one_column(column_type, false, &[]);
+            layout.columns[0].empty = EmptyField::Value((*text).to_owned());
+            let expected = reference::parse(&layout, &RowEnd::Lf, b"\n", 0);
+            if expected.rejects.is_empty() {
+                let found = Driver::all(&[1 << 20], b"1234567890")[0].run(&layout, &RowEnd::Lf, b"\n", 0);
+                assert_eq!(found, expected, "{column_type} {text:?}");
+            } else {
+                let what = Parser::new(&layout).err().map(|error| error.what);
+                let expected = "layout: what `empty` of column `value` gives is no value of it";
+                assert_eq!(what.as_deref(), Some(expected), "{column_type} {text:?}");
+                refused += 1;
+            }
+        }
+    }
+    assert!(refused > 100, "{refused}");
 }

@@ -1,11 +1,14 @@
 //! Dialects beyond one delimiter and line feeds, written out one by one.
 
+use headrace_parse::Parser;
 use headrace_types::{
-    BlankRows, Column, ColumnType, EscapeCodes, ExtraFields, Layout, RowEnd, RowEndInFields, RowEnds, Rule, ShortRows,
+    BlankRows, Column, ColumnType, EscapeCodes, ExtraFields, Layout, LayoutShape, Place, RowEnd, RowEndInFields,
+    RowEnds, Rule, ShortRows, WidthUnit,
 };
 
+use crate::drive::Driver;
 use crate::qualified::{run, short, text};
-use crate::reference::Value;
+use crate::reference::{self, Value};
 
 /// So many nullable text columns.
 fn layout(delimiter: &str, columns: usize) -> Layout {
@@ -176,4 +179,35 @@ fn extra_fields_are_kept_as_they_stand_there() {
     assert_eq!(rows(&kept, &RowEnd::Lf, b"\"a,\",b,\"c\\\n\\,,\"d\n,\n"), ["a,¦b,\"c\\", ",¦\"d", "∅¦∅"]);
     let outcome = run(&kept, &RowEnd::Lf, b"a\n");
     assert_eq!(short(&outcome)[0].3, Rule::TooFewFields);
+}
+
+#[test]
+fn what_no_file_can_have_is_refused_before_the_first_file() {
+    let commented = Layout { comment: Some("\r".to_owned()), ..layout(",", 2) };
+    let refused = Parser::new(&commented).err().map(|error| error.what);
+    assert_eq!(refused.as_deref(), Some(r#"layout: comment mark "\r" and row end "\r\n" begin alike"#));
+    let line_feed = Layout { row_end: RowEnds::Exactly("\n".to_owned()), ..commented };
+    assert_eq!(rows(&line_feed, &exactly("\n"), b"\ra\nb,c\n"), ["b¦c"]);
+}
+
+#[test]
+fn tokens_stand_across_the_edges_of_what_is_looked_through_at_once() {
+    const WINDOW_BYTES: usize = 64 << 10;
+    let walked = Layout { escape: Some('\\'), qualifier: Some('"'), ..layout("~^~", 2) };
+    let mut placed = Layout { shape: LayoutShape::RaggedRight, width_unit: WidthUnit::Characters, ..layout("", 2) };
+    std::iter::zip(&mut placed.columns, [(0, Some(1)), (1, None)])
+        .for_each(|(column, (start, width))| column.place = Some(Place { start, width }));
+    let rows = "a~^~b\\~^~\r\n\"c\r\n\"\"~^~\"~^~d\r\n\u{e9}\u{1f600}~^~\"\"\r\n";
+    for layout in [walked, placed] {
+        for before in 0..rows.len() {
+            // Two edges, and every byte of the rows on one of them.
+            let long = "x".repeat(WINDOW_BYTES - before);
+            let text = ["y~^~z\r\n", &long, "~^~\r\n", rows, &long, "~^~\r\n", rows].concat();
+            let expected = reference::parse(&layout, &RowEnd::Either, text.as_bytes(), 0);
+            for driver in Driver::all(&[1 << 20], b"~") {
+                let found = driver.run(&layout, &RowEnd::Either, text.as_bytes(), 0);
+                assert!(found == expected, "{driver:?} {before} {layout:?}");
+            }
+        }
+    }
 }

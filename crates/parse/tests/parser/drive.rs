@@ -32,8 +32,19 @@ impl Driver {
 
     /// Parses a slice that starts at `first_byte` of its file.
     pub fn run(&self, layout: &Layout, row_end: &RowEnd, bytes: &[u8], first_byte: u64) -> Outcome {
-        let mut parser = Parser::new(layout).unwrap().with_cpu_path(self.cpu_path);
-        assert_eq!(*parser.schema(), arrow_schema(layout));
+        self.run_columns(layout, row_end, bytes, first_byte, &reference::all_columns(layout))
+    }
+
+    /// The same, of which only these columns are asked for.
+    pub fn run_columns(
+        &self,
+        layout: &Layout,
+        row_end: &RowEnd,
+        bytes: &[u8],
+        first_byte: u64,
+        wanted: &[usize],
+    ) -> Outcome {
+        let mut parser = Parser::of_columns(layout, wanted).unwrap().with_cpu_path(self.cpu_path);
         parser.begin_slice(row_end, 0).unwrap();
         parser.place_slice(reference::SLICE, reference::FILE_PATH, reference::LINES_BEFORE, None);
         let mut outcome = Outcome::default();
@@ -69,7 +80,7 @@ impl Driver {
         drop(parser);
         // Looked at only now: a batch must not need the parser or the blocks behind it.
         for batch in &batches {
-            outcome.rows.extend(rows(layout, batch));
+            outcome.rows.extend(rows_of_columns(layout, wanted, batch));
         }
         outcome
     }
@@ -112,6 +123,8 @@ impl Driver {
                 let counts = outcome.ignored.entry(column).or_default();
                 *counts = (counts.0 + nulls, counts.1 + cut);
             }
+            outcome.lf_lines += parsed.line_ends.lf;
+            outcome.crlf_lines += parsed.line_ends.crlf;
             outcome.lines += parsed.lines;
             outcome.skipped += parsed.skipped;
             let out = parsed.batch.as_ref().map_or(0, |batch| batch.num_rows());
@@ -138,14 +151,22 @@ impl Driver {
 
 /// Checks a batch as deeply as Arrow can, and takes its values out.
 pub fn rows(layout: &Layout, batch: &RecordBatch) -> Vec<Vec<Value>> {
+    rows_of_columns(layout, &reference::all_columns(layout), batch)
+}
+
+/// The same of a batch that has only these columns; those that are made stand behind the others.
+fn rows_of_columns(layout: &Layout, wanted: &[usize], batch: &RecordBatch) -> Vec<Vec<Value>> {
     assert!(batch.num_rows() > 0);
-    assert_eq!(batch.schema(), arrow_schema(layout));
+    let (read, made): (Vec<usize>, Vec<usize>) = wanted.iter().partition(|&&column| column < layout.columns.len());
+    let wanted = [read, made].concat();
+    assert_eq!(*batch.schema(), arrow_schema(layout).project(&wanted).unwrap());
+    let types: Vec<ColumnType> = layout.all_columns().map(|(_, column_type)| column_type).collect();
     for array in batch.columns() {
         array.to_data().validate_full().unwrap();
     }
     let value = |row| {
-        let columns = std::iter::zip(layout.all_columns(), batch.columns());
-        columns.map(|((_, column_type), array)| value(column_type, array, row)).collect()
+        let columns = std::iter::zip(&wanted, batch.columns());
+        columns.map(|(column, array)| value(types[*column], array, row)).collect()
     };
     (0..batch.num_rows()).map(value).collect()
 }

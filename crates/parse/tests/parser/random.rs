@@ -258,13 +258,13 @@ impl Tailor<'_> {
         for (column, field) in fields.iter().enumerate() {
             bytes.extend_from_slice(field);
             if trailing || column + 1 < fields.len() {
-                bytes.extend_from_slice(dialects::delimiter(self.layout, column));
+                bytes.extend(dialects::delimiter(self.layout, column));
             }
         }
-        bytes.extend_from_slice(match self.row_end {
-            RowEnd::Lf if other_end => b"\r\n",
-            RowEnd::Either | RowEnd::Exactly(_) if other_end => b"\n",
-            row_end => dialects::row_end_text(row_end),
+        bytes.extend(match self.row_end {
+            RowEnd::Lf if other_end => b"\r\n".to_vec(),
+            RowEnd::Either | RowEnd::Exactly(_) if other_end => b"\n".to_vec(),
+            row_end => dialects::row_end_text(self.layout, row_end),
         });
         bytes
     }
@@ -481,7 +481,7 @@ proptest! {
         let mut bytes = vec![];
         for (field, is_plain) in rows {
             bytes.extend(if is_plain { b"a".to_vec() } else { tailor.telling(&field) });
-            bytes.extend_from_slice(dialects::row_end_text(&row_end));
+            bytes.extend(dialects::row_end_text(&layout, &row_end));
         }
         let reads = vec![read];
         check(&Case { layout, row_end, bytes, first_byte: 2, reads, padding: b"|1\n".to_vec() });

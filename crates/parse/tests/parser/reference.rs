@@ -46,71 +46,109 @@ pub struct Outcome {
     pub lines: u64,
     /// Those that are no data: comments, header and blank rows.
     pub skipped: u64,
+    /// Lines that end with a line feed alone, and with carriage return and line feed, where both may be.
+    pub lf_lines: u64,
+    /// The same.
+    pub crlf_lines: u64,
     /// Values of rows that conform because they were ignored, as NULL and cut, by column.
     pub ignored: BTreeMap<usize, (u64, u64)>,
 }
 
 /// Parses a whole slice whose first byte stands at `first_byte` of the file.
 pub fn parse(layout: &Layout, row_end: &RowEnd, bytes: &[u8], first_byte: u64) -> Outcome {
-    parse_up_to(layout, row_end, bytes, first_byte, usize::MAX)
+    parse_columns(layout, row_end, bytes, first_byte, &all_columns(layout))
 }
 
 /// The same where longer rows, with the row ends that they have or lack, are rejected.
 pub fn parse_up_to(layout: &Layout, row_end: &RowEnd, bytes: &[u8], first_byte: u64, max_row_bytes: usize) -> Outcome {
-    let dialect = Dialect::new(layout, row_end);
-    let mut outcome = Outcome::default();
-    let mut at = 0;
-    while at < bytes.len() {
-        let row = dialect.cut_row(&bytes[at..]);
-        let next = at + row.length;
-        let is_blank = row.content.is_empty() && layout.blank_rows == BlankRows::Skip && !can_be_empty(layout);
-        // Behind a qualifier that is never closed there may be rows: even in a header this is not passed over in silence.
-        if row.open.is_none() && (row.is_comment || is_blank) {
-            outcome.skipped += 1;
-        } else {
-            let row_byte = first_byte + at as u64;
-            let parsed = match row.length + usize::from(!row.has_end) > max_row_bytes {
-                true => Err(Bad::of(Rule::RowTooLong, &bytes[at..next], None)),
-                false => parse_row(layout, &dialect, &row),
-            };
-            match parsed {
-                Ok((mut row, ignored)) => {
-                    for (column, is_cut) in ignored {
-                        let counts = outcome.ignored.entry(column).or_default();
-                        *if is_cut { &mut counts.1 } else { &mut counts.0 } += 1;
-                    }
-                    row.extend(layout.made.iter().map(|column| made(&column.from, outcome.lines, row_byte)));
-                    outcome.rows.push(row);
-                }
-                Err(bad) => outcome.rejects.push(Reject {
-                    line: outcome.lines,
-                    row_byte,
-                    byte: row_byte + bad.offset as u64,
-                    column: bad.column,
-                    rule: bad.rule,
-                    note: match bad.rule {
-                        Rule::Unmappable => {
-                            Some(reference_encodings::hole(layout, &bad.value, row_byte + bad.offset as u64))
+    Slice { layout, row_end, bytes, first_byte, max_row_bytes, wanted: &all_columns(layout) }.parse()
+}
+
+/// The same where only these columns are asked for.
+pub fn parse_columns(layout: &Layout, row_end: &RowEnd, bytes: &[u8], first_byte: u64, wanted: &[usize]) -> Outcome {
+    Slice { layout, row_end, bytes, first_byte, max_row_bytes: usize::MAX, wanted }.parse()
+}
+
+/// The numbers of all columns, with those that are made.
+pub fn all_columns(layout: &Layout) -> Vec<usize> {
+    (0..layout.all_columns().count()).collect()
+}
+
+struct Slice<'a> {
+    layout: &'a Layout,
+    row_end: &'a RowEnd,
+    bytes: &'a [u8],
+    first_byte: u64,
+    max_row_bytes: usize,
+    /// Columns that are asked for.
+    wanted: &'a [usize],
+}
+
+impl Slice<'_> {
+    fn parse(&self) -> Outcome {
+        let Slice { layout, row_end, bytes, first_byte, max_row_bytes, wanted } = *self;
+        let dialect = Dialect::new(layout, row_end);
+        let mut outcome = Outcome::default();
+        let mut at = 0;
+        while at < bytes.len() {
+            let row = dialect.cut_row(&bytes[at..]);
+            let next = at + row.length;
+            let is_blank = row.content.is_empty() && layout.blank_rows == BlankRows::Skip && !can_be_empty(layout);
+            // Behind a qualifier that is never closed there may be rows: even in a header this is not passed over in silence.
+            if row.open.is_none() && (row.is_comment || is_blank) {
+                outcome.skipped += 1;
+            } else {
+                let row_byte = first_byte + at as u64;
+                let parsed = match row.length + usize::from(!row.has_end) > max_row_bytes {
+                    true => Err(Bad::of(Rule::RowTooLong, &bytes[at..next], None)),
+                    false => parse_row(layout, &dialect, &row, wanted),
+                };
+                match parsed {
+                    Ok((mut row, ignored)) => {
+                        for (column, is_cut) in ignored {
+                            let counts = outcome.ignored.entry(column).or_default();
+                            *if is_cut { &mut counts.1 } else { &mut counts.0 } += 1;
                         }
-                        _ => bad.note,
-                    },
-                    value: reference_encodings::shown(layout, &bad.value[..bad.value.len().min(1000)]),
-                    row: bytes[at..next].to_vec(),
-                    row_end: match row_end {
-                        RowEnd::Every(_) => vec![].into(),
-                        RowEnd::Exactly(text) => reference_encodings::encoded(layout, text).into(),
-                        _ => b"\n".as_slice().into(),
-                    },
-                    also: bad.also.iter().map(|other| other.told(row_byte)).collect(),
-                    fatal: bad.fatal.map(|fatal| Box::new(fatal.whole(layout, row_byte))),
-                    lacking: None,
-                }),
+                        let own = wanted
+                            .iter()
+                            .filter_map(|column| layout.made.get(column.checked_sub(layout.columns.len())?));
+                        row.extend(own.map(|column| made(&column.from, outcome.lines, row_byte)));
+                        outcome.rows.push(row);
+                    }
+                    Err(bad) => outcome.rejects.push(Reject {
+                        line: outcome.lines,
+                        row_byte,
+                        byte: row_byte + bad.offset as u64,
+                        column: bad.column,
+                        rule: bad.rule,
+                        note: match bad.rule {
+                            Rule::Unmappable => {
+                                Some(reference_encodings::hole(layout, &bad.value, row_byte + bad.offset as u64))
+                            }
+                            _ => bad.note,
+                        },
+                        value: reference_encodings::shown(layout, &bad.value[..bad.value.len().min(1000)]),
+                        row: bytes[at..next].to_vec(),
+                        row_end: match row_end {
+                            RowEnd::Every(_) => vec![].into(),
+                            RowEnd::Exactly(text) => reference_encodings::encoded(layout, text).into(),
+                            _ => b"\n".as_slice().into(),
+                        },
+                        also: bad.also.iter().map(|other| other.told(row_byte)).collect(),
+                        fatal: bad.fatal.map(|fatal| Box::new(fatal.whole(layout, row_byte))),
+                        lacking: None,
+                    }),
+                }
             }
+            outcome.lines += 1;
+            if row_end.takes_carriage_return() {
+                outcome.lf_lines += u64::from(row.ending == b"\n");
+                outcome.crlf_lines += u64::from(row.ending == b"\r\n");
+            }
+            at = next;
         }
-        outcome.lines += 1;
-        at = next;
+        outcome
     }
-    outcome
 }
 
 /// What a made column says of a row on this line of the slice, from 0.
@@ -329,6 +367,7 @@ impl<'l> Dialect<'l> {
             for at in mark.len()..bytes.len() {
                 if let Some(length) = self.row_end_at(&bytes[at..]) {
                     (row.content, row.length) = (&bytes[..at], at + length);
+                    row.ending = &bytes[at..at + length];
                     break;
                 }
             }
@@ -485,7 +524,7 @@ fn disposition(column: &Column, rule: Rule) -> Disposition {
 /// Values of a row; the columns in which they were ignored, and whether they were cut.
 type Converted = (Vec<Value>, Vec<(usize, bool)>);
 
-fn parse_row(layout: &Layout, dialect: &Dialect<'_>, row: &RawRow<'_>) -> Result<Converted, Bad> {
+fn parse_row(layout: &Layout, dialect: &Dialect<'_>, row: &RawRow<'_>, wanted: &[usize]) -> Result<Converted, Bad> {
     if let Some(Open { rule, offset, column }) = row.open {
         let column = (column < layout.columns.len()).then_some(column);
         let value = row.content[offset..].to_vec();
@@ -506,14 +545,14 @@ fn parse_row(layout: &Layout, dialect: &Dialect<'_>, row: &RawRow<'_>) -> Result
     if layout.trailing_delimiter && closed {
         fields.pop();
     }
-    let (found, wanted) = (fields.len(), layout.columns.len());
+    let (found, columns) = (fields.len(), layout.columns.len());
     let fill = layout.short_rows == ShortRows::Fill;
-    if found > wanted || (found < wanted && !fill) {
-        let rule = if found < wanted { Rule::TooFewFields } else { Rule::TooManyFields };
+    if found > columns || (found < columns && !fill) {
+        let rule = if found < columns { Rule::TooFewFields } else { Rule::TooManyFields };
         let noun = if found == 1 { "field" } else { "fields" };
-        return Err(bad_shape(rule, format!("{found} {noun} instead of {wanted}")));
+        return Err(bad_shape(rule, format!("{found} {noun} instead of {columns}")));
     }
-    if found == wanted && layout.trailing_delimiter && !closed && !fill {
+    if found == columns && layout.trailing_delimiter && !closed && !fill {
         return Err(bad_shape(Rule::TooFewFields, "no delimiter after the last field".to_owned()));
     }
     if let Some(wanted) = dialect.row_end.wants_carriage_return().filter(|_| row.has_end) {
@@ -524,10 +563,10 @@ fn parse_row(layout: &Layout, dialect: &Dialect<'_>, row: &RawRow<'_>) -> Result
         }
     }
     let missing = Field { offset: row.content.len(), raw: b"", form: Form::Plain };
-    fields.resize(wanted, &missing);
+    fields.resize(columns, &missing);
     let (mut values, mut ignored, mut bad) = (vec![], vec![], vec![]);
-    for (index, field) in fields.into_iter().enumerate() {
-        let column = &layout.columns[index];
+    for &index in wanted.iter().filter(|&&index| index < columns) {
+        let (column, field) = (&layout.columns[index], fields[index]);
         let read = || match &field.form {
             Form::Qualified(inner) if is_null(layout, column, inner, true) => null(column),
             Form::Qualified(inner) => reference_encodings::decoded(layout, dialect.text(index, inner, true))
@@ -558,12 +597,17 @@ fn parse_row(layout: &Layout, dialect: &Dialect<'_>, row: &RawRow<'_>) -> Result
         }
     }
     let is_fatal = |bad: &&BadField| disposition(&layout.columns[bad.column], bad.rule) == Disposition::Fail;
-    let fatal = bad.iter().find(is_fatal).cloned();
     if bad.is_empty() {
         return Ok((values, ignored));
     }
-    let also = bad.iter().skip(1).take(8).cloned().collect();
-    let BadField { column, rule, offset, raw: value } = bad.swap_remove(0);
+    // The first one is that of who asks, and the others stand as in the file.
+    let first = bad.remove(0);
+    let told = bad.len().min(8);
+    bad[..told].sort_by_key(|bad| bad.column);
+    let also = bad[..told].to_vec();
+    bad.sort_by_key(|bad| bad.column);
+    let fatal = std::iter::once(&first).chain(&bad).find(is_fatal).cloned();
+    let BadField { column, rule, offset, raw: value } = first;
     Err(Bad { rule, column: Some(column), offset, value, note: None, also, fatal })
 }
 

@@ -7,6 +7,7 @@ use headrace_types::{
 };
 
 use super::input::Input;
+use super::texts;
 
 const DELIMITERS: &[&str] = &[
     "|", ",", "||", "\t", ";", "|||", "aba", "é", "~^~", ",\t", "\r|", "|\r", "\n|", " ", "::", "5", "a|", "n", "-",
@@ -17,7 +18,7 @@ const ROW_ENDS: &[&str] =
 const QUALIFIERS: &[char] = &['"', '"', '\'', '-', '\u{1}', '~', '\t'];
 const ESCAPES: &[char] = &['\\', '\\', '\\', '^', '"', '-', '|', '\t'];
 const COMMENTS: &[&str] = &["#", "--", "//", "REM ", "1", "|#", "-- ", "##|", "\"#", " #", "é", "\r#", "ab", "\\#"];
-const TOKENS: &[&str] = &["\\N", "\\1", "-", "\\", "|", " ", "n"];
+const TOKENS: &[&str] = &["\\N", "\\1", "-", "\\", "|", " ", "n", "é"];
 
 /// A layout without columns, and how its files end their rows. [`settle`] has to follow.
 pub fn dialect(input: &mut Input<'_>) -> (Layout, RowEnd) {
@@ -87,11 +88,18 @@ pub fn per_column(layout: &mut Layout, input: &mut Input<'_>) {
 /// What fields of the column stand for that are empty, blank or null tokens.
 pub fn what_stands_for(column: &mut Column, input: &mut Input<'_>) {
     const VALUES: &[&str] = &["0", "1", "2000-01-01", "true", "a text of more than twelve bytes", " x ", "\"|"];
+    let value = |input: &mut Input<'_>| {
+        if input.flag() {
+            return input.pick(VALUES).to_owned();
+        }
+        let own = texts::plausible_of(column.column_type, column.format.as_ref(), &mut input.random());
+        String::from_utf8_lossy(&own).into_owned()
+    };
     let flags = input.byte();
     column.trim = [Trim::None, Trim::Left, Trim::Right, Trim::Both][usize::from(flags & 3)];
     column.empty = match flags >> 2 & 7 {
         0 => EmptyField::Text,
-        1 | 2 => EmptyField::Value(input.pick(VALUES).to_owned()),
+        1 | 2 => EmptyField::Value(value(input)),
         _ => EmptyField::Null,
     };
     column.qualified_empty_is_null = flags >> 5 & 1 == 1;
@@ -159,31 +167,31 @@ pub fn is_accepted(layout: &mut Layout, row_end: &RowEnd) -> bool {
 }
 
 /// What stands behind the field of a column.
-pub fn delimiter(layout: &Layout, column: usize) -> &[u8] {
-    layout.columns.get(column).and_then(|column| column.delimiter.as_ref()).unwrap_or(&layout.delimiter).as_bytes()
+pub fn delimiter(layout: &Layout, column: usize) -> Vec<u8> {
+    let own = layout.columns.get(column).and_then(|column| column.delimiter.as_ref());
+    layout.encoded(own.unwrap_or(&layout.delimiter))
 }
 
 /// What ends a row.
-pub fn row_end_text(row_end: &RowEnd) -> &[u8] {
+pub fn row_end_text(layout: &Layout, row_end: &RowEnd) -> Vec<u8> {
     match row_end {
-        RowEnd::Lf | RowEnd::OnlyLf => b"\n",
-        RowEnd::Either | RowEnd::OnlyCrlf => b"\r\n",
-        RowEnd::Exactly(text) => text.as_bytes(),
-        RowEnd::Every(_) => b"",
+        RowEnd::Lf | RowEnd::OnlyLf => b"\n".to_vec(),
+        RowEnd::Either | RowEnd::OnlyCrlf => b"\r\n".to_vec(),
+        RowEnd::Exactly(text) => layout.encoded(text),
+        RowEnd::Every(_) => vec![],
     }
 }
 
 /// Tokens of a dialect, parts of them, what they are often next to, and some text: noise is made of it.
 pub fn pieces(layout: &Layout, row_end: &RowEnd) -> Vec<Vec<u8>> {
-    let mut delimiters: Vec<Vec<u8>> =
-        (0..=layout.columns.len()).map(|column| delimiter(layout, column).to_vec()).collect();
+    let mut delimiters: Vec<Vec<u8>> = (0..=layout.columns.len()).map(|column| delimiter(layout, column)).collect();
     delimiters.sort();
     delimiters.dedup();
     delimiters.truncate(6);
-    let row_end = row_end_text(row_end).to_vec();
+    let row_end = row_end_text(layout, row_end);
     let characters: Vec<Vec<u8>> =
         [layout.qualifier, layout.escape].into_iter().flatten().map(|character| vec![character as u8]).collect();
-    let comment = layout.comment.as_ref().map(|comment| comment.as_bytes().to_vec());
+    let comment = layout.comment.as_ref().map(|comment| layout.encoded(comment));
     let tokens: Vec<&Vec<u8>> = delimiters.iter().chain([&row_end]).chain(&characters).chain(&comment).collect();
     let mut pieces: Vec<Vec<u8>> =
         [&b"a"[..], b"1", b" ", b"\t", b"n", b"x4", b"0", b"12", b"\r", b"\n", b"N", "é".as_bytes(), b"\xFF", b"b c"]
@@ -197,6 +205,10 @@ pub fn pieces(layout: &Layout, row_end: &RowEnd) -> Vec<Vec<u8>> {
             pieces.extend([[character.as_slice(), token].concat(), [token, character].concat()]);
         }
     }
+    // What the encoding has beside UTF-8.
+    let texts = ["\u{e9}", "\u{20ac}", "\u{17d}"].iter().filter_map(|text| layout.encoding.encode(text));
+    pieces.extend(texts.filter(|_| layout.encoding.page().is_some()));
+    pieces.extend(layout.null_tokens.iter().filter_map(|token| layout.encoding.encode(token)));
     pieces.extend(comment.map(|mark| [row_end, mark].concat()));
     pieces.retain(|piece| !piece.is_empty());
     pieces

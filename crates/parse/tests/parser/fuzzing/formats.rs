@@ -28,6 +28,8 @@ const DATES: &[&str] = &[
     "'Day 'd' of 'M' in 'yyyy",
     "MMMMyyyydd",
     "yyyy.d.M",
+    "d\" of \"MMMM', 'yyyy",
+    "yyyy'-'MM\"-\"dd",
 ];
 const TIMES: &[&str] = &[
     "HH:mm:ss",
@@ -56,7 +58,8 @@ const SEVERAL: &[&[&str]] = &[
     &["dd/MM/yyyy", "dd/MM/yy"],
 ];
 const MARKS: &[&str] = &[".", ",", " ", "'", "\u{a0}", "\u{202f}", "’", "·", "_", "٬"];
-const CURRENCIES: &[&[&str]] = &[&["€"], &["$", "US$"], &["kr", "SEK"], &["CHF", "Fr.", "€"]];
+const CURRENCIES: &[&[&str]] =
+    &[&["€"], &["$", "US$"], &["kr", "SEK"], &["CHF", "Fr.", "€"], &["e"], &["E", "Rs.", "a.b"]];
 const WORDS: &[(&[&str], &[&str])] = &[
     (&["J"], &["N"]),
     (&["wahr", "JA"], &["falsch", "nein"]),
@@ -136,6 +139,7 @@ fn patterns(column_type: ColumnType, input: &mut Input<'_>) -> PatternFormat {
         ColumnType::Date => vec![date.to_owned()],
         ColumnType::TimestampTz if with_zone => vec![format!("{date}{between}{time}{zone}")],
         _ => match input.below(4) {
+            0 if input.flag() => input.pick(SEVERAL).iter().map(|date| format!("{date}{between}{time}")).collect(),
             0 => vec![date.to_owned(), format!("{date}{between}{time}")],
             3 => vec![format!("{time}{between}{date}")],
             _ => vec![format!("{date}{between}{time}")],

@@ -31,6 +31,8 @@ pub struct Case {
     pub bytes: Vec<u8>,
     reads: Vec<usize>,
     padding: Vec<u8>,
+    /// Columns that are asked for, in this order; all of them if it is none.
+    wanted: Option<Vec<usize>>,
     /// Which of the processor's instruction sets; `None` for all.
     path: Option<usize>,
 }
@@ -45,6 +47,7 @@ impl Case {
             2 => vec![1 + usize::from(input.word()), 1 + input.below(64)],
             _ => vec![1 + input.below(16), 1 + usize::from(input.word()), 1 + input.below(256)],
         };
+        let wanted = (flags & 128 != 0).then(|| some_columns(&layout, input));
         Case {
             layout,
             row_end: row_end.unwrap_or(match (flags & 1 == 0, flags & 2 == 0) {
@@ -57,6 +60,7 @@ impl Case {
             bytes: vec![],
             reads,
             padding: PADDINGS[usize::from(flags >> 4 & 7)].to_vec(),
+            wanted,
             path: input.byte().checked_sub(64).map(usize::from),
         }
     }
@@ -69,15 +73,16 @@ impl Case {
         let Case { layout, row_end, first_byte, bytes, .. } = self;
         // Every read is a block: a long file in single bytes would take minutes and show nothing new.
         let reads: Vec<usize> = self.reads.iter().map(|read| (*read).max(bytes.len() / 300)).collect();
-        let expected = reference::parse(layout, row_end, bytes, *first_byte);
+        let wanted = self.wanted.clone().unwrap_or_else(|| reference::all_columns(layout));
+        let expected = reference::parse_columns(layout, row_end, bytes, *first_byte, &wanted);
         let drivers = Driver::all(&reads, &self.padding);
         let chosen = self.path.filter(|_| !all_paths).map(|path| path % drivers.len());
         for (_, driver) in drivers.iter().enumerate().filter(|(index, _)| chosen.is_none_or(|path| path == *index)) {
-            let found = driver.run(layout, row_end, bytes, *first_byte);
+            let found = driver.run_columns(layout, row_end, bytes, *first_byte, &wanted);
             if found == expected {
                 continue;
             }
-            let about = || format!("{driver:?}\n{layout:?} {row_end:?} {}", bytes.escape_ascii());
+            let about = || format!("{driver:?} {wanted:?}\n{layout:?} {row_end:?} {}", bytes.escape_ascii());
             for (found, expected) in std::iter::zip(&found.rejects, &expected.rejects) {
                 assert_eq!(found, expected, "{}", about());
             }
@@ -87,6 +92,16 @@ impl Case {
             assert_eq!(found, expected, "{}", about());
         }
     }
+}
+
+/// Some of the columns, none twice, in another order.
+fn some_columns(layout: &Layout, input: &mut Input<'_>) -> Vec<usize> {
+    let (kept, turned) = (input.word(), input.byte());
+    let mut columns = reference::all_columns(layout);
+    columns.retain(|column| kept >> (column % 16) & 1 == 1);
+    let first = usize::from(turned) % columns.len().max(1);
+    columns.rotate_left(first);
+    columns
 }
 
 /// A layout without columns.

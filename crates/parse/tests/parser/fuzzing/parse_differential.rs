@@ -83,6 +83,9 @@ fn layout(input: &mut Input<'_>) -> (Layout, Option<RowEnd>) {
         if flags & 0x60 == 0x60 {
             widen(&mut layout, row_end);
         }
+    } else if flags & 0x40 != 0 {
+        layout.columns.iter_mut().for_each(|column| dialects::what_stands_for(column, input));
+        dialects::settle(&mut layout, &mut RowEnd::Either);
     }
     dialects::encoding(&mut layout, row_end.as_ref().unwrap_or(&RowEnd::Lf), flags >> 1 & 15);
     (layout, row_end)
@@ -161,9 +164,9 @@ impl Writer<'_> {
                 self.bytes.truncate(self.bytes.len().saturating_sub(cut));
             }
             _ => {
-                let delimiter = self.layout.delimiter.as_bytes();
+                let delimiter = self.layout.encoded(&self.layout.delimiter);
                 let qualifier = [self.qualifier.unwrap_or(b'"')];
-                let piece = input.pick(&[delimiter, &qualifier, b"\r"]);
+                let piece = input.pick(&[&*delimiter, &qualifier, b"\r"]);
                 self.bytes.extend(piece.repeat(1 + input.below(70)));
             }
         }
@@ -195,7 +198,7 @@ impl Writer<'_> {
             let twice = |&byte: &u8| std::iter::repeat_n(byte, if byte == qualifier { 2 } else { 1 });
             text.iter().flat_map(twice).collect::<Vec<u8>>()
         };
-        let delimiter = self.layout.delimiter.as_bytes();
+        let delimiter = self.layout.encoded(&self.layout.delimiter);
         let special = |byte: &u8| *byte == qualifier || delimiter.contains(byte) || *byte == b'\n';
         match how {
             0..128 if how.is_multiple_of(2) && !text.iter().any(special) => text,
@@ -206,7 +209,7 @@ impl Writer<'_> {
                 2 => [&*doubled(), &[qualifier]].concat(),
                 3 => [&*around(&doubled()), b"x"].concat(),
                 4 => [b" ", &*around(&doubled())].concat(),
-                5 => around(&[&*doubled(), delimiter, b"\n"].concat()),
+                5 => around(&[&*doubled(), &delimiter, b"\n"].concat()),
                 6 => around(&[&*doubled(), &[qualifier, qualifier], b"\r\n"].concat()),
                 _ => [self.layout.escape.map(String::from).unwrap_or_default().as_bytes(), &text].concat(),
             },
@@ -218,6 +221,7 @@ impl Writer<'_> {
         self.layout.escape.is_some()
             || self.layout.comment.is_some()
             || self.layout.delimiter.len() > 1
+            || self.layout.encoding.page().is_some()
             || matches!(self.row_end, RowEnd::Exactly(_))
     }
 
@@ -231,27 +235,27 @@ impl Writer<'_> {
         let wrong = if shape < 128 { 0 } else { shape % 8 };
         let fields = if wrong == 1 { &fields[1..] } else { fields };
         if let Some(mark) = self.layout.comment.as_ref().filter(|_| wrong == 7) {
-            self.bytes.extend_from_slice(mark.as_bytes());
+            self.bytes.extend(self.layout.encoded(mark));
         }
         for (index, field) in fields.iter().enumerate() {
             if index > 0 {
-                self.bytes.extend_from_slice(dialects::delimiter(self.layout, index - 1));
+                self.bytes.extend(dialects::delimiter(self.layout, index - 1));
             }
             self.bytes.extend_from_slice(field);
         }
         let delimiter = dialects::delimiter(self.layout, self.layout.columns.len() - 1);
         if wrong == 2 {
-            self.bytes.extend_from_slice(delimiter);
+            self.bytes.extend_from_slice(&delimiter);
             self.bytes.push(b'1');
         }
         if self.layout.trailing_delimiter != (wrong == 3) {
-            self.bytes.extend_from_slice(delimiter);
+            self.bytes.extend_from_slice(&delimiter);
         }
-        self.bytes.extend_from_slice(match (self.row_end, wrong) {
-            (_, 5) => b"",
-            (RowEnd::Lf | RowEnd::OnlyLf, 4) => b"\r\n",
-            (_, 4) => b"\n",
-            (row_end, _) => dialects::row_end_text(row_end),
+        self.bytes.extend(match (self.row_end, wrong) {
+            (_, 5) => vec![],
+            (RowEnd::Lf | RowEnd::OnlyLf, 4) => b"\r\n".to_vec(),
+            (_, 4) => b"\n".to_vec(),
+            (row_end, _) => dialects::row_end_text(self.layout, row_end),
         });
     }
 }

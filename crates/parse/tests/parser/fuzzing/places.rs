@@ -90,12 +90,13 @@ pub fn row(layout: &Layout, row_end: &RowEnd, fields: &[Vec<u8>], fate: u8, rand
         }
         _ => {}
     }
+    let own = dialects::row_end_text(layout, row_end);
     row.extend_from_slice(match (row_end, fate) {
         (RowEnd::Every(_), _) => b"",
         (RowEnd::Lf, 134) => b"\r\n",
         (_, 142) => b"",
         (_, 150) => b"\n",
-        _ => dialects::row_end_text(row_end),
+        _ => &own,
     });
     row
 }
