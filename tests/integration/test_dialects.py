@@ -265,6 +265,16 @@ def test_a_value_for_empty_fields_that_is_none_is_refused(project: Project) -> N
     assert_snapshot("empty_value_refused", project.stable(ended.error))
 
 
+def test_a_long_text_of_json_for_empty_fields(project: Project) -> None:
+    """Longer than what a view of a text holds itself."""
+    text = package([*QUOTED], {"name": 'empty: {value: \'{"said by": ["nobody", null]}\'}'})
+    project.package(text.replace("name: name, type: string", "name: name, type: json"))
+    (project.inbox / "rows").write_text("".join(f"{key},,\n{key},[{key}],\n" for key in range(1000)))
+    project.command(project.arguments()).succeeded()
+    names = project.query("SELECT CAST(name AS VARCHAR) FROM orders ORDER BY id, name LIKE '{%'")
+    assert names == [(name,) for key in range(1000) for name in (f"[{key}]", '{"said by": ["nobody", null]}')]
+
+
 def test_every_file_has_its_own_order_of_fields(project: Project) -> None:
     project.package(package([*QUOTED, "header: by_name", "other_columns: ignore"], {}))
     orders = ("id,name,note", "note,id,name", "x,name,note,id", "NOTE,NAME,ID,y")
