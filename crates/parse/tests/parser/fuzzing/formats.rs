@@ -288,8 +288,8 @@ fn pattern_text(format: &PatternFormat, pattern: &str, random: &mut Random) -> S
             if count == 1 { value.to_string() } else { format!("{value:0count$}") }
         };
         let piece = match first {
-            '\'' => {
-                let (literal, behind) = rest[1..].split_once('\'').unwrap_or_default();
+            '\'' | '"' => {
+                let (literal, behind) = rest[1..].split_once(first).unwrap_or_default();
                 rest = behind;
                 text += literal;
                 continue;
