@@ -82,6 +82,9 @@ impl Driver {
         for batch in &batches {
             outcome.rows.extend(rows_of_columns(layout, wanted, batch));
         }
+        // From places in the batch to columns.
+        let read: Vec<usize> = wanted.iter().copied().filter(|&column| column < layout.columns.len()).collect();
+        outcome.replaced = outcome.replaced.into_iter().map(|(place, count)| (read[place], count)).collect();
         outcome
     }
 
@@ -122,6 +125,9 @@ impl Driver {
             for (column, (nulls, cut)) in parser.ignored() {
                 let counts = outcome.ignored.entry(column).or_default();
                 *counts = (counts.0 + nulls, counts.1 + cut);
+            }
+            for (place, replaced) in parsed.replaced.iter().enumerate().filter(|(_, replaced)| **replaced > 0) {
+                *outcome.replaced.entry(place).or_default() += replaced;
             }
             outcome.lf_lines += parsed.line_ends.lf;
             outcome.crlf_lines += parsed.line_ends.crlf;

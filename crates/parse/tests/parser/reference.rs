@@ -52,6 +52,8 @@ pub struct Outcome {
     pub crlf_lines: u64,
     /// Values of rows that conform because they were ignored, as NULL and cut, by column.
     pub ignored: BTreeMap<usize, (u64, u64)>,
+    /// Characters that were replaced in rows of the right shape, by column.
+    pub replaced: BTreeMap<usize, u64>,
 }
 
 /// Parses a whole slice whose first byte stands at `first_byte` of the file.
@@ -101,7 +103,7 @@ impl Slice<'_> {
                 let row_byte = first_byte + at as u64;
                 let parsed = match row.length + usize::from(!row.has_end) > max_row_bytes {
                     true => Err(Bad::of(Rule::RowTooLong, &bytes[at..next], None)),
-                    false => parse_row(layout, &dialect, &row, wanted),
+                    false => parse_row(layout, &dialect, &row, wanted, &mut outcome.replaced),
                 };
                 match parsed {
                     Ok((mut row, ignored)) => {
@@ -524,7 +526,13 @@ fn disposition(column: &Column, rule: Rule) -> Disposition {
 /// Values of a row; the columns in which they were ignored, and whether they were cut.
 type Converted = (Vec<Value>, Vec<(usize, bool)>);
 
-fn parse_row(layout: &Layout, dialect: &Dialect<'_>, row: &RawRow<'_>, wanted: &[usize]) -> Result<Converted, Bad> {
+fn parse_row(
+    layout: &Layout,
+    dialect: &Dialect<'_>,
+    row: &RawRow<'_>,
+    wanted: &[usize],
+    replaced: &mut BTreeMap<usize, u64>,
+) -> Result<Converted, Bad> {
     if let Some(Open { rule, offset, column }) = row.open {
         let column = (column < layout.columns.len()).then_some(column);
         let value = row.content[offset..].to_vec();
@@ -567,6 +575,18 @@ fn parse_row(layout: &Layout, dialect: &Dialect<'_>, row: &RawRow<'_>, wanted: &
     let (mut values, mut ignored, mut bad) = (vec![], vec![], vec![]);
     for &index in wanted.iter().filter(|&&index| index < columns) {
         let (column, field) = (&layout.columns[index], fields[index]);
+        let text = match &field.form {
+            Form::Qualified(inner) if !is_null(layout, column, inner, true) => dialect.text(index, inner, true),
+            Form::Plain if !is_null(layout, column, trimmed(column.trim, field.raw), false) => {
+                dialect.text(index, trimmed(column.trim, field.raw), false)
+            }
+            Form::TextBehind => dialect.text(index, field.raw, false),
+            _ => vec![],
+        };
+        match reference_encodings::replaced(layout, &text) {
+            0 => {}
+            count => *replaced.entry(index).or_default() += count,
+        }
         let read = || match &field.form {
             Form::Qualified(inner) if is_null(layout, column, inner, true) => null(column),
             Form::Qualified(inner) => reference_encodings::decoded(layout, dialect.text(index, inner, true))

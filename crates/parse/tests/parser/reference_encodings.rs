@@ -62,6 +62,17 @@ pub fn decoded(layout: &Layout, text: Vec<u8>) -> Result<Vec<u8>, Rule> {
     Ok(utf8.into_bytes())
 }
 
+/// How many characters of such a text are replaced.
+pub fn replaced(layout: &Layout, text: &[u8]) -> u64 {
+    if layout.unmappable != Unmappable::Replace {
+        return 0;
+    }
+    match layout.encoding.page() {
+        Some(_) => text.iter().filter(|byte| character(layout.encoding, **byte).is_none()).count() as u64,
+        None => text.utf8_chunks().filter(|chunk| !chunk.invalid().is_empty()).count() as u64,
+    }
+}
+
 /// A value as messages show it.
 pub fn shown(layout: &Layout, value: &[u8]) -> Vec<u8> {
     if layout.encoding.is_utf16() {
