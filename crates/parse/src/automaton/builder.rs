@@ -76,7 +76,12 @@ impl Builder {
         }
     }
 
-    pub fn build(mut self) -> Result<Automaton, String> {
+    pub fn build(self) -> Result<Automaton, String> {
+        self.build_within(MAX_STEPS)
+    }
+
+    /// The same of at most so many steps.
+    pub fn build_within(mut self, most_steps: usize) -> Result<Automaton, String> {
         let (classes, tokens) = self.classes()?;
         let width = tokens.len() + 1;
         let mut steps = Vec::new();
@@ -89,7 +94,7 @@ impl Builder {
                 steps.push(self.step(&place, Some(byte))?);
             }
             next += 1;
-            if self.places.len().saturating_mul(width) > MAX_STEPS {
+            if self.places.len().saturating_mul(width) > most_steps {
                 return Err("the layout has too many columns with delimiters of their own".to_owned());
             }
         }
