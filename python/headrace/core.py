@@ -122,8 +122,8 @@ def look(spec: Mapping[str, Any], is_cancelled: Callable[[], bool] = lambda: Fal
     """Beginnings and ends of files, by every dialect that they may have.
 
     `spec` has `files` (absolute paths), `sample_bytes`, `candidates` (`delimiter` or None, `qualifier`, `escape`) and
-    perhaps `encoding` and `from_byte`, where samples begin; the reply has `files`: encoding, row ends, and what rows
-    and fields are by each candidate.
+    perhaps `encoding`, `ends_with_cr` (whether rows end with carriage returns alone) and `from_byte`, where samples
+    begin; the reply has `files`: encoding, row ends, and what rows and fields are by each candidate.
     Raises SourceError for what is missing, cannot be read or is no text.
     """
     return _data(_call(_native.look, json.dumps(spec), is_cancelled))

@@ -56,6 +56,18 @@ def test_files_become_a_package_that_loads_them(folder: Path, headrace: CommandL
     assert tables["we_ir_d_x"] == [(1, "03/04/2026")]
 
 
+@pytest.mark.parametrize(("name", "mark"), [("titles", ""), ("comments", "# ")])
+def test_rows_below_many_lines_are_loaded(name: str, mark: str, folder: Path, headrace: CommandLine) -> None:
+    front = "".join(f"{mark}Instrument setting {number}\n" for number in range(250))
+    rows = "".join(f"{number};n{number};{number}.5\n" for number in range(600))
+    (folder / "values.csv").write_text(f"{front}id;name;value\n{rows}")
+    assert headrace("init", "values.csv", "--folder", name).exit_code == 0
+    assert headrace("run", f"{name}/package.yaml", "--quiet").exit_code == 0
+    with duckdb.connect(str(folder / name / f"{name}.duckdb"), read_only=True) as database:
+        found = database.execute('SELECT count(*), min(name), max(id), max(value)::text FROM "values"').fetchone()
+    assert found == (600, "n0", 599, "599.5")
+
+
 def test_nothing_is_overwritten(folder: Path, headrace: CommandLine) -> None:
     (folder / "layouts").mkdir()
     (folder / "layouts" / "orders.yaml").write_text("mine")

@@ -214,6 +214,19 @@ fn gathered(
     facts.finish()
 }
 
+/// The same, of values one by one: from the row `cut` on they are those of another slice.
+fn added_one_by_one(column: &[Option<String>], cut: usize) -> ColumnFacts {
+    let mut facts = ColumnFacts::new(MOST_HASHES);
+    for (row, value) in column.iter().enumerate() {
+        let place = if row < cut { (0, row as u64) } else { (1, (row - cut) as u64) };
+        match value {
+            Some(value) => facts.add(value.as_bytes(), place),
+            None => facts.add_nulls(1),
+        }
+    }
+    facts
+}
+
 #[test]
 fn tiles_tell_what_values_tell() {
     let mut random = Random(0x5DEE_CE66_D1CE_CAFE);
@@ -233,16 +246,31 @@ fn tiles_tell_what_values_tell() {
         for path in CpuPath::available() {
             let found = gathered(&columns, is_quoted, &slices, path);
             for (column, found) in columns.iter().zip(&found) {
-                let mut expected = ColumnFacts::new(MOST_HASHES);
-                for (row, value) in column.iter().enumerate() {
-                    let place = if row < cut { (0, row as u64) } else { (1, (row - cut) as u64) };
-                    match value {
-                        Some(value) => expected.add(value.as_bytes(), place),
-                        None => expected.add_nulls(1),
-                    }
-                }
+                let expected = added_one_by_one(column, cut);
                 assert_eq!(told(found), told(&expected), "round {round}, {}", path.name());
             }
+        }
+    }
+}
+
+#[test]
+fn days_with_names_of_months_may_be_as_long_as_a_uuid() {
+    let letter = |number: usize| char::from(b'a' + (number % 26) as u8);
+    for more in ["", "i"] {
+        let text = |row: usize| {
+            let changing = format!("{}{}", letter(row), letter(row / 26));
+            match row % 8 {
+                1 => format!("Abcdefgh{more}xy{changing} 1, 2026 12:30:45.123456"),
+                _ => format!("abcdefgh{more}{}xy{changing}", "xyz".repeat(8)),
+            }
+        };
+        let column: Vec<_> = (0..600).map(|row| Some(text(row))).collect();
+        assert!(column.iter().flatten().all(|text| text.len() == 36 + more.len()));
+        let expected = added_one_by_one(&column, column.len());
+        assert!(told(&expected).contains("month_name"));
+        for path in CpuPath::available() {
+            let found = gathered(std::slice::from_ref(&column), false, &[(0, 0, column.len())], path);
+            assert_eq!(told(&found[0]), told(&expected), "{}", path.name());
         }
     }
 }

@@ -11,7 +11,8 @@ from headrace.model import Layout
 from headrace.planning.slicing import slice_bytes
 
 _BLOCK_BYTES: Final = 512 * 1024
-_MAXIMUM_ROW_BYTES: Final = 64 << 20
+# As the core has it for a look through files.
+MAXIMUM_ROW_BYTES: Final = 64 << 20
 _STEP_SECONDS: Final = 0.05
 
 
@@ -35,7 +36,7 @@ def check_files(
             "source": {"files": sliced["files"], "slices": sliced["slices"]},
             "sink": {"kind": "null"},
             "streams": streams,
-            "memory": {"block_bytes": _BLOCK_BYTES, "blocks": 2 * streams, "max_row_bytes": _MAXIMUM_ROW_BYTES},
+            "memory": {"block_bytes": _BLOCK_BYTES, "blocks": 2 * streams, "max_row_bytes": MAXIMUM_ROW_BYTES},
             "rejects": {"limit": None, "keep": "examples"},
         }
     )

@@ -34,11 +34,12 @@ _YEAR: Final = re.compile(r"(19|20)[0-9]{2}")
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """What need not be found. `header`: None if it is to be found, too."""
+    """What need not be found; None: it is to be found. `ends_with_cr`: whether rows end with carriage returns alone."""
 
     delimiter: str | None = None
     encoding: str | None = None
     header: bool | None = None
+    ends_with_cr: bool | None = None
 
     def candidates(self) -> list[dict[str, Any]]:
         """The dialects to try, those that are preferred first."""
@@ -89,8 +90,10 @@ def choose_dialect(look: Mapping[str, Any], given: Given) -> Choice:
         usable = plausible(look, usable)
     base = {} if look["encoding"] == "utf-8" else {"encoding": _encoding(look)}
     doubts = [] if given.encoding is not None else _encoding_doubts(look)
-    if look["row_ends"]["lf"] == look["row_ends"]["crlf"] == 0 and look["row_ends"]["cr"]:
+    if look["ends_with_cr"]:
         base["row_end"] = "cr"
+    if not look["is_row_end_clear"]:
+        doubts.append(_row_end_doubt(look))
     if not usable:
         return _one_column(look, scored, base, doubts, given)
     best = best_of(usable)
@@ -122,6 +125,14 @@ def _encoding_doubts(look: Mapping[str, Any]) -> list[Doubt]:
         return []
     words = either([shown(word) for word in look["high_words"]], "and") if look["high_words"] else "no words"
     return [Doubt(f"the text is not UTF-8; taken for {look['encoding']}, in which it has {words}", topic="encoding")]
+
+
+def _row_end_doubt(look: Mapping[str, Any]) -> Doubt:
+    ends = look["row_ends"]
+    line_feeds = count(ends["lf"] + ends["crlf"], "line feed")
+    what = f"{count(ends['cr'], 'carriage return')} stand alone beside {line_feeds}"
+    taken, others = ("the former", "the latter") if look["ends_with_cr"] else ("the latter", "the former")
+    return Doubt(f"{what}: {taken} were taken for the ends of rows, {others} for data", topic="row ends")
 
 
 def _is_qualified(line: str) -> bool:
@@ -157,52 +168,52 @@ def _described(
 ) -> Choice:
     """What stands before and behind the rows, and the names of the columns."""
     shape, fields = best.shape, best.fields
+    front, head = shape["front"], shape["head"]
     has_trailing = _has_trailing_delimiter(shape, fields)
-    is_row = [number == fields for number in shape["head_shape"]]
-    comment = _comment(look, shape, is_row)
+    comment = _comment(shape, fields)
     if comment is not None:
         settings["comment"] = comment
-        doubts.append(_comment_doubt(shape, is_row, comment))
-    first = is_row.index(True) if True in is_row else 0
-    skipped = (
-        0 if comment is not None and first < len(shape["head"]) and _all_comments(shape, first, comment) else first
-    )
+        doubts.append(_comment_doubt(shape, fields, comment))
+    # Comments need not be skipped once more.
+    skipped = 0 if comment is not None else front["rows"]
     doubts_before = len(doubts)
     _footer(look, best, settings, doubts, given)
     if has_trailing:
         settings["trailing_delimiter"] = True
         fields -= 1
-    cut_numbers = _cut_numbers(best, shape["head"][first:])
+    cut_numbers = _cut_numbers(best, head)
     doubts += cut_numbers
-    texts = shape["head"][first][:fields] if first < len(shape["head"]) else [""] * fields
-    names = [text.strip(" \t") for text in texts]
-    block = HeaderBlock(0, 0) if given.header is not None else header_block(shape["head"][first:], best.fields)
+    names = [text.strip(" \t") for text in head[0][:fields]]
+    block = HeaderBlock(0, 0) if given.header is not None else header_block(head, best.fields)
     if block.rows > 1:
         # The last of these rows is the one that a load skips as the header, whichever has the names.
-        names = [text.strip(" \t") for text in shape["head"][first + block.names][:fields]]
+        names = [text.strip(" \t") for text in head[block.names][:fields]]
         is_header, is_above = True, False
-        shown_rows = [shown(" ".join(row)) for row in shape["head"][first : first + block.rows]]
+        shown_rows = [shown(" ".join(row)) for row in head[: block.rows]]
         what = f"the first {block.rows} rows hold no values where the others do, and are no data"
         doubts.append(Doubt(f"{what}: {either(shown_rows[:3], 'and')}; the names are those of row {block.names + 1}"))
-        lines = first + block.rows - 1
+        lines = shape["head_lines"][block.rows - 1]
         own_line = block.names == block.rows - 1
     else:
         is_header = _is_header(names, shape, doubts, given)
-        lines, own_line = skipped, True
+        lines, own_line = shape["head_lines"][0] if skipped else 0, True
         is_sought = skipped and not is_header and given.header is None and not cut_numbers
-        above = _names_above(shape, skipped, fields) if is_sought else None
+        above = _names_above(front["last"], fields) if is_sought else None
         is_above = above is not None
         if above is not None:
-            names, is_header, lines, own_line = above, True, skipped - 1, False
-            row = shown(" ".join(shape["head"][skipped - 1]))
+            names, is_header, own_line = above, True, False
+            skipped -= 1
+            lines = front["last_line"] if skipped else 0
+            row = shown(" ".join(front["last"]))
             doubts.append(Doubt(f"the header has another number of fields than the rows, its names were taken: {row}"))
-    if 0 < skipped <= lines:
-        rows = [shown(" ".join(row)) for row in shape["head"][:skipped]]
+    if skipped:
+        rows = [shown(" ".join(row)) for row in front["first"][:skipped]]
         what = f"{count(skipped, 'row')} before the others {are(skipped)} skipped"
-        doubts.insert(doubts_before, Doubt(f"{what}: {either(rows[:3], 'and')}", topic="rows before"))
-    line = shape["head_lines"][lines] if 0 < lines < len(shape["head_lines"]) else 0
-    if line or look["separator"]:
-        settings["skip_lines"] = line + (1 if look["separator"] else 0)
+        doubts.insert(doubts_before, Doubt(f"{what}: {either(rows, 'and')}", topic="rows before"))
+    if look["separator"]:
+        lines += 1
+    if lines:
+        settings["skip_lines"] = lines
     if look["separator"]:
         doubts.append(Doubt(f"the first line, which says that the delimiter is {shown(look['separator'])}, is skipped"))
     if has_trailing and not is_header:
@@ -218,11 +229,11 @@ def _described(
     return Choice(_ordered(settings), tuple(f"column_{number}" for number in range(1, fields + 1)), tuple(doubts))
 
 
-def _names_above(shape: Shape, skipped: int, fields: int) -> list[str] | None:
+def _names_above(row: Sequence[str], fields: int) -> list[str] | None:
     """The names of a header that has a field less or more than rows: without a name for the number of a row, or by a
     delimiter at the end of one of them.
     """
-    names = [text.strip(" \t") for text in shape["head"][skipped - 1]]
+    names = [text.strip(" \t") for text in row]
     if len(names) == fields + 1 and not names[-1]:
         names = names[:-1]
     elif len(names) == fields - 1:
@@ -277,29 +288,28 @@ def _has_trailing_delimiter(shape: Shape, fields: int) -> bool:
     return bool(rows) and all(row[-1] == "" for row in rows) and len(rows) > 1
 
 
-def _comment(look: Mapping[str, Any], shape: Shape, is_row: Sequence[bool]) -> str | None:
-    odd = [row for row, is_one in zip(shape["head"], is_row, strict=False) if not is_one]
+def _comment(shape: Shape, fields: int) -> str | None:
+    front, head = shape["front"], shape["head"]
+    odd = [row for row in head if len(row) != fields]
     for mark in _COMMENTS:
-        own = [row for row in odd if row and row[0].startswith(mark)]
-        if len(own) > 1 and len(own) == len(odd) and look["head_lines"]:
+        begins = not front["rows"] or front["begin"].startswith(mark)
+        # `# id;name` as the header would be skipped with the comments above it, and a row taken for the header.
+        is_header = head[0][0].startswith(mark)
+        if begins and not is_header and front["rows"] + len(odd) > 1 and all(row[0].startswith(mark) for row in odd):
             return mark
     return None
 
 
-def _comment_doubt(shape: Shape, is_row: Sequence[bool], comment: str) -> Doubt:
-    rows = list(zip(shape["head"], is_row, strict=False))
-    first = next((place for place, (row, is_one) in enumerate(rows) if is_one and not row[0].startswith(comment)), 0)
-    lines = [(shown(" ".join(row)), place > first) for place, (row, _) in enumerate(rows) if row[0].startswith(comment)]
+def _comment_doubt(shape: Shape, fields: int, comment: str) -> Doubt:
+    rows = [*shape["front"]["first"], *shape["head"]]
+    first = next((place for place, row in enumerate(rows) if len(row) == fields and not row[0].startswith(comment)), 0)
+    lines = [(shown(" ".join(row)), place > first) for place, row in enumerate(rows) if row[0].startswith(comment)]
     front = [line for line, is_behind in lines if not is_behind]
     behind = [line for line, is_behind in lines if is_behind]
     where = f"; behind the first row: {either(behind[:3], 'and')}" if behind else ""
     examples = f": {either(front[:3], 'and')}" if front else ""
     what = f"lines that begin with {shown(comment)} are skipped as comments"
     return Doubt(f"{what}{examples}{where}", topic="comments")
-
-
-def _all_comments(shape: Shape, first: int, comment: str) -> bool:
-    return all(row and row[0].startswith(comment) for row in shape["head"][:first])
 
 
 def _siblings(look: Mapping[str, Any], best: Scored, given: Given) -> list[Shape]:

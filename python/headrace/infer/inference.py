@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -13,17 +12,16 @@ from typing import Any, Final
 from headrace import core
 from headrace.errors import CommandLineError, SourceError
 from headrace.infer.decide import decide, proofs_of
-from headrace.infer.dialect import Choice, Given, choose_dialect
+from headrace.infer.dialect import Choice, Given
 from headrace.infer.facts import ColumnFacts
 from headrace.infer.inferred import Doubt, Inferred
 from headrace.infer.keys import arrow_flow, proved_keys
+from headrace.infer.looking import LOOK_BYTES, NeverCancelled, core_look, look_at
 from headrace.infer.shared_formats import with_shared_formats
 from headrace.infer.wording import bare_path, count, either, shown
 from headrace.model import Layout
 from headrace.planning.slicing import slice_bytes
 
-# What the look reads from the front of a file.
-LOOK_BYTES: Final = 1_000_000
 # A second look reads around rows that do not fit, at so many places.
 _WINDOW_BYTES: Final = 256_000
 _MOST_WINDOWS: Final = 4
@@ -40,8 +38,6 @@ _RULES: Final = {
     "unmappable": "bytes that are no characters",
     "nul_byte": "NUL bytes",
 }
-
-NeverCancelled: Final[Callable[[], bool]] = lambda: False  # noqa: E731
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,69 +64,6 @@ def infer_files(
         )
     choices = look_at(paths, options.given, is_cancelled)
     return infer_chosen(paths, choices, options, is_cancelled)
-
-
-def look_at(
-    paths: Sequence[Path],
-    given: Given,
-    is_cancelled: Callable[[], bool] = NeverCancelled,
-    sample_bytes: int = LOOK_BYTES,
-) -> list[tuple[Choice, Mapping[str, Any]]]:
-    """The dialect of each file, and what was seen of it."""
-    seen: set[Path] = set()
-    for path in paths:
-        _refuse_stream(path)
-        _refuse_wide_characters(path)
-        if path.resolve() in seen:
-            raise SourceError("a file is given twice", at={"file": str(path)}, hint="Name each file once.")
-        seen.add(path.resolve())
-    return [(choose_dialect(look, given), look) for look in _seen(paths, given, is_cancelled, sample_bytes)]
-
-
-def _seen(
-    paths: Sequence[Path], given: Given, is_cancelled: Callable[[], bool], sample_bytes: int, from_byte: int = 0
-) -> list[dict[str, Any]]:
-    spec: dict[str, Any] = {
-        "files": [str(path.absolute()) for path in paths],
-        "sample_bytes": sample_bytes,
-        "from_byte": from_byte,
-        "candidates": given.candidates(),
-    }
-    if given.encoding is not None:
-        spec["encoding"] = given.encoding
-    return list(core.look(spec, is_cancelled)["files"])
-
-
-def _refuse_stream(path: Path) -> None:
-    """Files are read twice."""
-    try:
-        is_stream = str(path) == "-" or stat.S_ISFIFO(path.stat().st_mode)
-    except OSError:
-        return  # the core says why it cannot be read
-    if is_stream:
-        raise SourceError(
-            "a pipe cannot be inferred: it can be read only once",
-            at={"file": str(path)},
-            expected="a file",
-            hint="Write it to a file first.",
-        )
-
-
-def _refuse_wide_characters(path: Path) -> None:
-    """Raise SourceError for text in UTF-32, by its mark."""
-    try:
-        with path.open("rb") as file:
-            head = file.read(4)
-    except OSError:
-        return
-    if head in (b"\xff\xfe\0\0", b"\0\0\xfe\xff"):
-        raise SourceError(
-            "a file is in an encoding that is not read",
-            at={"file": str(path)},
-            found="the byte order mark of UTF-32",
-            expected="UTF-8, UTF-16, or a code page",
-            hint="Write it as UTF-8 first, for example with `iconv -f UTF-32 -t UTF-8`.",
-        )
 
 
 def infer_chosen(
@@ -344,11 +277,15 @@ def _by_misfits(
     paths: Sequence[Path], choice: Choice, misfits: Sequence[Mapping[str, Any]], is_cancelled: Callable[[], bool]
 ) -> Choice | None:
     """The same with the qualifier and the escape that explain most rows around the first misfits."""
-    given = Given(delimiter=str(choice.settings["delimiter"]), encoding=choice.settings.get("encoding"))
+    given = Given(
+        delimiter=str(choice.settings["delimiter"]),
+        encoding=choice.settings.get("encoding"),
+        ends_with_cr=choice.settings.get("row_end") == "cr",
+    )
     fields = len(choice.names) + bool(choice.settings.get("trailing_delimiter"))
     explained = [0] * len(given.candidates())
     for file, byte in _windows(paths, misfits):
-        look = _seen([file], given, is_cancelled, _WINDOW_BYTES, max(0, byte - _WINDOW_BYTES // 4))[0]
+        look = core_look([file], given, is_cancelled, _WINDOW_BYTES, max(0, byte - _WINDOW_BYTES // 4))[0]
         for place, shape in enumerate(look["candidates"]):
             explained[place] += max(0, shape["fields"].get(str(fields), 0) - shape["text_behind"]) if shape else 0
     candidates = given.candidates()

@@ -23,6 +23,8 @@ _SQL: Final = re.compile(
     r"(INSERT\s+INTO|CREATE\s+(TABLE|DATABASE|SCHEMA)|DROP\s+TABLE|SET\s+\w+\s*=)\s", re.IGNORECASE
 )
 _MOST_STRETCHES: Final = 10
+# Behind a brace a name in quotes, nothing, or the end of the line: no GUID.
+_OBJECT: Final = re.compile(r'\{\s*(["}]|$)')
 _OTHER_PROGRAM: Final = "Export it as delimited text first."
 # Fewer may look alike by chance.
 _FEWEST_LINES: Final = 3
@@ -32,10 +34,12 @@ _RULE_BETWEEN_BARS: Final = re.compile(r"\|?[-: ]*-[-: ]*(\|[-: ]*-[-: ]*)+\|?")
 def refuse_other_formats(look: Mapping[str, Any]) -> None:
     """Raise SourceError for a file that the core saw no delimited text in."""
     lines = [line.strip() for line in look["head_lines"] if line.strip()]
-    if not look["size_bytes"] or not lines:
+    if not look["size_bytes"] or (look["is_whole"] and not lines):
         raise _refusal(
             look, "a file holds no rows", "no byte" if not look["size_bytes"] else "blank lines only", "Leave it out."
         )
+    if not lines:
+        return  # what is not blank stands behind the sample
     first = lines[0]
     if sum("\0" in line for line in lines) > len(lines) / 2:
         raise _refusal(look, "a file is no delimited text", "binary data: NUL bytes", _OTHER_PROGRAM)
@@ -43,7 +47,7 @@ def refuse_other_formats(look: Mapping[str, Any]) -> None:
     if len(_CONTROLS.findall(text)) > _MOST_CONTROLS * len(text):
         raise _refusal(look, "a file is no delimited text", "binary data: control characters", _OTHER_PROGRAM)
     is_list = first == "[" or first.startswith(("[{", "[[", '["')) or (first.startswith("[") and _is_json(first))
-    if first.startswith("{") or is_list:
+    if _OBJECT.match(first) or is_list:
         raise _refusal(look, "a file is no delimited text", "JSON", _OTHER_PROGRAM)
     if any(re.match(r"<!doctype html|<html", line, re.IGNORECASE) for line in lines[:3]):
         raise _refusal(look, "a file is no delimited text", "HTML", "Save the table itself as delimited text.")

@@ -12,9 +12,10 @@ from typing import Any, Final
 
 from headrace.errors import OutputError
 from headrace.infer.dialect import Choice
-from headrace.infer.inference import InferOptions, infer_chosen, look_at
+from headrace.infer.inference import InferOptions, infer_chosen
 from headrace.infer.inferred import Doubt, Inferred
 from headrace.infer.layout_text import layout_text
+from headrace.infer.looking import look_at
 from headrace.infer.wording import are, count, either
 from headrace.infer.yaml_text import scalar
 

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings, strategies
 from headrace.errors import SourceError
 from headrace.infer import Given, InferOptions, infer_files, layout_text
 from headrace.infer.checking import check_files
-from headrace.infer.inference import look_at
+from headrace.infer.looking import look_at
 from headrace.model.layout_text import read_layout
 
 _PIECES = strategies.sampled_from(

@@ -119,20 +119,30 @@ def test_files_as_other_programs_write_them_load_by_their_layouts(
     files: int,
 ) -> None:
     text = title + written(values, ";", csv.QUOTE_MINIMAL, has_header=True) + footer
-    content = text.replace("\n", row_end).encode(encoding, errors="replace")
     paths = [tmp_path / f"file_{number}.csv{'.gz' if is_packed else ''}" for number in range(files)]
-    for path in paths:
-        path.write_bytes(gzip.compress(content) if is_packed else content)
+
+    def write(row_end: str) -> None:
+        content = text.replace("\n", row_end).encode(encoding, errors="replace")
+        for path in paths:
+            path.write_bytes(gzip.compress(content) if is_packed else content)
+
+    write(row_end)
     try:
         inferred = infer_files(paths, InferOptions(streams=2))
     except SourceError:
         assert not any(value.strip(" \t") for column in values for value in column if value is not None)
         return
-    text = layout_text(inferred)
-    report = check_files(paths, read_layout(text.encode(), "layout"), 2)
+    layout = layout_text(inferred)
+    report = check_files(paths, read_layout(layout.encode(), "layout"), 2)
     kinds = report["rejects"]["by_column"]
-    assert [kind for kind in kinds if not str(kind["code"]).startswith("HR1")] == [], text
-    assert report["rejects"]["count"] == inferred.misfits["count"], text
+    assert [kind for kind in kinds if not str(kind["code"]).startswith("HR1")] == [], layout
+    assert report["rejects"]["count"] == inferred.misfits["count"], layout
+    if row_end == "\r":
+        # What rows end with changes nothing else.
+        write("\n")
+        plain = infer_files(paths, InferOptions(streams=2))
+        assert inferred.dialect == {**plain.dialect, "row_end": "cr"}, layout
+        assert (inferred.rows, inferred.columns, inferred.doubts) == (plain.rows, plain.columns, plain.doubts)
 
 
 @settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

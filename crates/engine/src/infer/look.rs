@@ -6,6 +6,8 @@ use headrace_parse::infer::{Candidate, SampleShape, shape_of};
 use headrace_types::{CoreError, Encoding, ErrorKind, RowEnd};
 use serde::{Deserialize, Serialize};
 
+use super::refuse_cancelled;
+use super::row_ends::{Ending, RowEndCounts};
 use crate::slices::discard;
 use crate::source::{
     ByteSource, FileRange, HEAD_BYTES, check_text, compression, decoded, decoder_bytes, first_bytes, from_start,
@@ -37,6 +39,9 @@ pub struct LookSpec {
     /// How bytes stand for characters; none if that is to be found.
     #[serde(default)]
     pub encoding: Option<Encoding>,
+    /// Whether rows end with carriage returns alone; none if that is to be found, which takes a sample from the front.
+    #[serde(default)]
+    pub ends_with_cr: Option<bool>,
 }
 
 /// What was seen.
@@ -65,8 +70,12 @@ pub struct FileLook {
     pub high_words: Vec<String>,
     /// Whether the sample is all of its text.
     pub is_whole: bool,
-    /// Row ends that were seen.
+    /// Row ends that were seen, whatever they stand in.
     pub row_ends: RowEndCounts,
+    /// Whether rows end with carriage returns alone.
+    pub ends_with_cr: bool,
+    /// Whether that, or that they do not, is clear.
+    pub is_row_end_clear: bool,
     /// The delimiter that a first line `sep=;` says, as Excel reads it. That line is no part of what was looked at.
     pub separator: Option<char>,
     /// The first lines, cut.
@@ -75,17 +84,6 @@ pub struct FileLook {
     pub candidates: Vec<Option<SampleShape>>,
     /// The last bytes of a file that is not compressed and larger than its sample, from the first whole line on.
     pub tail: Vec<Option<SampleShape>>,
-}
-
-/// Row ends of a sample.
-#[derive(Debug, Clone, Copy, Default, Serialize)]
-pub struct RowEndCounts {
-    /// Line feeds alone.
-    pub lf: u64,
-    /// Carriage returns and line feeds.
-    pub crlf: u64,
-    /// Carriage returns alone.
-    pub cr: u64,
 }
 
 /// Looks at all files.
@@ -113,8 +111,9 @@ fn look_at(path: &str, spec: &LookSpec, is_cancelled: &mut dyn FnMut() -> bool) 
     let mut sample = first_bytes(text.as_mut(), spec.sample_bytes)?;
     let is_end = text.read(&mut [0])? == 0;
     let is_whole = is_front && is_end;
+    let told = spec.ends_with_cr.map(Ending::told);
     if !is_front {
-        sample = whole_lines(sample);
+        sample = whole_lines(sample, told.unwrap_or_default().byte());
     }
     let mut encoding = encoding;
     if spec.encoding.is_none() && encoding.is_utf8() && mark_bytes == 0 && !is_utf8(&sample, is_whole) {
@@ -127,13 +126,19 @@ fn look_at(path: &str, spec: &LookSpec, is_cancelled: &mut dyn FnMut() -> bool) 
     if let Some((_, line_bytes)) = separator {
         sample.drain(..line_bytes);
     }
-    let row_ends = count_row_ends(&sample);
-    let row_end = match row_ends {
-        RowEndCounts { lf: 0, crlf: 0, cr: 1.. } => RowEnd::Exactly("\r".to_owned()),
-        _ => RowEnd::Either,
+    let row_ends = RowEndCounts::of(&sample);
+    let ending = match told {
+        Some(told) => told,
+        None => {
+            let marks = Marks::of(&[&sample], &spec.candidates);
+            let is_there = |own: &&Candidate| marks.has(own.qualifier) && marks.has(own.escape);
+            let candidates: Vec<&Candidate> = spec.candidates.iter().filter(is_there).collect();
+            Ending::of(&sample, row_ends, &candidates, is_cancelled)?
+        }
     };
+    let row_end = ending.row_end();
     let has_end = planned.compression == Compression::None && is_front && !is_whole;
-    let end = if has_end { tail_of(&planned, encoding)? } else { Vec::new() };
+    let end = if has_end { tail_of(&planned, encoding, ending.byte())? } else { Vec::new() };
     let marks = Marks::of(&[&sample, &end], &spec.candidates);
     let candidates = shapes(&sample, spec, &marks, &row_end, is_end, is_cancelled)?;
     let tail = if has_end { shapes(&end, spec, &marks, &row_end, true, is_cancelled)? } else { Vec::new() };
@@ -149,6 +154,8 @@ fn look_at(path: &str, spec: &LookSpec, is_cancelled: &mut dyn FnMut() -> bool) 
         high_words: words(&text).filter(is_high).take(SHOWN_WORDS).map(cut).collect(),
         is_whole,
         row_ends,
+        ends_with_cr: ending.is_cr,
+        is_row_end_clear: ending.is_clear,
         separator: separator.map(|(delimiter, _)| delimiter),
         head_lines: text.split(['\n', '\r']).filter(|line| !line.is_empty()).take(100).map(cut).collect(),
         candidates,
@@ -214,10 +221,6 @@ fn shapes(
     Ok(all)
 }
 
-fn refuse_cancelled(is_cancelled: &mut dyn FnMut() -> bool) -> Result<(), CoreError> {
-    if is_cancelled() { Err(CoreError::new(ErrorKind::Cancelled, super::CANCELLED)) } else { Ok(()) }
-}
-
 /// The text of a file from a byte of it on.
 fn text_from(planned: &FileSpec, encoding: Encoding, byte: u64) -> Result<Box<dyn ByteSource>, CoreError> {
     let unit = if encoding.is_utf16() { 2 } else { 1 };
@@ -230,9 +233,9 @@ fn text_from(planned: &FileSpec, encoding: Encoding, byte: u64) -> Result<Box<dy
     Ok(text)
 }
 
-/// Without what stands before the first line feed.
-fn whole_lines(mut text: Vec<u8>) -> Vec<u8> {
-    let line = text.iter().position(|byte| *byte == b'\n').map_or(text.len(), |at| at + 1);
+/// Without what stands before the first line end.
+fn whole_lines(mut text: Vec<u8>, line_end: u8) -> Vec<u8> {
+    let line = text.iter().position(|byte| *byte == line_end).map_or(text.len(), |at| at + 1);
     text.split_off(line)
 }
 
@@ -264,7 +267,7 @@ fn opened(path: &str) -> Result<FileSpec, CoreError> {
                         .at_file(path)
                         .found(error.to_string())
                 };
-                Some(zstd_frames(&file, planned.size_bytes).map_err(unreadable)?.window_bytes)
+                Some(zstd_frames(&file, planned.size_bytes, &Default::default()).map_err(unreadable)?.window_bytes)
             }
             _ => None,
         };
@@ -293,21 +296,8 @@ fn is_utf8(sample: &[u8], is_whole: bool) -> bool {
     }
 }
 
-fn count_row_ends(sample: &[u8]) -> RowEndCounts {
-    let mut counts = RowEndCounts::default();
-    for (at, byte) in sample.iter().enumerate() {
-        match byte {
-            b'\n' if at > 0 && sample[at - 1] == b'\r' => counts.crlf += 1,
-            b'\n' => counts.lf += 1,
-            b'\r' if sample.get(at + 1) != Some(&b'\n') => counts.cr += 1,
-            _ => {}
-        }
-    }
-    counts
-}
-
 /// The last bytes of a file, from the first line on that is whole.
-fn tail_of(planned: &FileSpec, encoding: Encoding) -> Result<Vec<u8>, CoreError> {
+fn tail_of(planned: &FileSpec, encoding: Encoding, line_end: u8) -> Result<Vec<u8>, CoreError> {
     let unit = if encoding.is_utf16() { 2 } else { 1 };
     let begin = planned.size_bytes.saturating_sub(TAIL_BYTES) / unit * unit;
     let raw = FileRange::open(planned, begin, planned.size_bytes)?;
@@ -315,5 +305,5 @@ fn tail_of(planned: &FileSpec, encoding: Encoding) -> Result<Vec<u8>, CoreError>
     if encoding.page().is_some() {
         text = encoding.shown(&text).into_bytes();
     }
-    Ok(whole_lines(text))
+    Ok(whole_lines(text, line_end))
 }

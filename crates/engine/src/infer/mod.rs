@@ -1,6 +1,7 @@
 //! What files hold: a look at their beginning and end, and a pass over all of them that gathers facts about every column.
 
 mod look;
+mod row_ends;
 mod sink;
 
 use std::collections::BTreeMap;
@@ -16,6 +17,7 @@ use crate::spec::{FileSpec, FlowSpec, KeepRejects, MemorySpec, RejectSpec, Slice
 use sink::FactsSink;
 
 pub use look::{FileLook, Look, LookSpec, look};
+pub use row_ends::RowEndCounts;
 
 /// Text of one block, bytes: as in a load.
 const BLOCK_BYTES: usize = 512 * 1024;
@@ -44,6 +46,10 @@ pub struct InferSpec {
     /// Whether different values are counted.
     #[serde(default = "yes")]
     pub wants_distinct: bool,
+}
+
+fn refuse_cancelled(is_cancelled: &mut dyn FnMut() -> bool) -> Result<(), CoreError> {
+    if is_cancelled() { Err(CoreError::new(ErrorKind::Cancelled, CANCELLED)) } else { Ok(()) }
 }
 
 fn yes() -> bool {

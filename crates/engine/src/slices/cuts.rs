@@ -5,19 +5,22 @@
 //! where nothing can hide it. Once they have met, the next row end is one whatever stands before. Where they do not meet in
 //! [`NEAR_BYTES`] (no qualifier anywhere; text that holds other text of the same dialect), the pieces between such places are read
 //! whole, from every state, side by side; what was true is known from the left.
+//!
+//! Nobody reads from one place further than to the next one: a row that goes on there ends where that place says. So a row of any
+//! length is read a few times, and not once for each place in it.
 
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use headrace_parse::{Automaton, START};
 use headrace_types::{CoreError, Encoding, ErrorKind};
 
 use super::read_some;
 use crate::outcome::lock;
-use crate::source::{ByteSource, decoded};
+use crate::source::{ByteSource, Stop, decoded};
 
 /// Bytes read at once.
 const WINDOW_BYTES: usize = 256 << 10;
@@ -46,7 +49,7 @@ pub struct FileText<'a> {
     /// How its bytes stand for characters.
     pub encoding: Encoding,
     /// Set when nobody waits for the cuts any more: reading ends with an error.
-    pub stop: &'a AtomicBool,
+    pub stop: &'a Stop,
 }
 
 impl Text for FileText<'_> {
@@ -79,7 +82,7 @@ impl<R: Read + Send> ByteSource for Bytes<R> {
     fn read(&mut self, into: &mut [u8]) -> Result<usize, CoreError> {
         let failed =
             |error: io::Error| CoreError::new(ErrorKind::Source, "cannot read a source file").found(error.to_string());
-        self.0.read(into).map_err(failed)
+        self.0.read(into).map_err(|error| error.downcast().unwrap_or_else(failed))
     }
 
     fn taken_bytes(&self) -> u64 {
@@ -90,14 +93,12 @@ impl<R: Read + Send> ByteSource for Bytes<R> {
 struct FileFrom<'a> {
     file: &'a File,
     at: u64,
-    stop: &'a AtomicBool,
+    stop: &'a Stop,
 }
 
 impl Read for FileFrom<'_> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        if self.stop.load(Ordering::Relaxed) {
-            return Err(io::Error::other(CoreError::new(ErrorKind::Cancelled, "cutting the files was cancelled")));
-        }
+        self.stop.check().map_err(io::Error::other)?;
         let count = read_some(self.file, into, self.at)?;
         self.at += count as u64;
         Ok(count)
@@ -177,8 +178,6 @@ enum Piece {
     FromRow(u64),
     /// From the place before, where they did not meet either.
     FromPlace(u64),
-    /// None: this cut of the place before lies behind the place.
-    Passed(u64),
 }
 
 impl<'a> Cutter<'a> {
@@ -194,42 +193,31 @@ impl<'a> Cutter<'a> {
         if self.automaton.states() > MOST_STATES {
             return self.serial(begin, places);
         }
-        let near = side_by_side(places, |&place| self.near(place))?;
+        let gaps = self.gaps(places);
+        let near = side_by_side(&gaps, |&(place, next)| self.near(place, next))?;
         let far: Vec<usize> = (0..places.len()).filter(|&index| near[index].is_none()).collect();
-        let mut pieces: Vec<(Piece, u64)> = Vec::with_capacity(far.len());
-        for &index in &far {
-            let place = places[index];
-            let behind = |cut| if cut <= place { Piece::FromRow(cut) } else { Piece::Passed(cut) };
-            let piece = match (index.checked_sub(1).map(|before| near[before]), pieces.last()) {
-                (None, _) => Piece::FromRow(begin),
-                (Some(Some(cut)), _) => behind(cut),
-                (Some(None), Some(&(Piece::Passed(cut), _))) => behind(cut),
-                (Some(None), _) => Piece::FromPlace(places[index - 1]),
-            };
-            pieces.push((piece, place));
-        }
+        let piece = |index: usize| match index.checked_sub(1) {
+            None => Piece::FromRow(begin),
+            Some(before) => near[before].map_or(Piece::FromPlace(places[before]), Piece::FromRow),
+        };
+        let pieces: Vec<(Piece, u64)> = far.iter().map(|&index| (piece(index), places[index])).collect();
         let ways = side_by_side(&pieces, |&(piece, place)| match piece {
-            Piece::FromRow(from) => self.through(Lanes::of_one(START), from, place).map(Some),
-            Piece::FromPlace(from) => self.through(Lanes::of_all(self.automaton), from, place).map(Some),
-            Piece::Passed(_) => Ok(None),
+            Piece::FromRow(from) => self.through(Lanes::of_one(START), from, place),
+            Piece::FromPlace(from) => self.through(Lanes::of_all(self.automaton), from, place),
         })?;
         // From the left: the true state at a place, and so the next row end behind it.
-        let mut states = vec![START; pieces.len()];
-        for (index, (way, (piece, _))) in ways.iter().zip(&pieces).enumerate() {
-            states[index] = match (way, piece) {
-                (Some(way), Piece::FromPlace(_)) => way.behind(states[index - 1]),
-                (Some(way), _) => way.behind(0),
-                (None, _) => START,
+        let mut known: Vec<((u64, u64), u32)> = Vec::with_capacity(far.len());
+        for (way, ((piece, _), &index)) in std::iter::zip(&ways, std::iter::zip(&pieces, &far)) {
+            let state = match (piece, known.last()) {
+                (Piece::FromPlace(_), Some(&(_, before))) => way.behind(before),
+                _ => way.behind(0),
             };
+            known.push((gaps[index], state));
         }
-        let known: Vec<_> = std::iter::zip(&pieces, states).collect();
-        let found = side_by_side(&known, |((piece, place), state)| match piece {
-            Piece::Passed(cut) => Ok(Some(*cut)),
-            _ => self.next_from(*place, *state),
-        })?;
+        let found = side_by_side(&known, |&((place, next), state)| self.next_from(place, next, state))?;
         let mut cuts = near;
         std::iter::zip(far, found).for_each(|(index, cut)| cuts[index] = cut);
-        Ok(cuts)
+        Ok(or_those_behind(cuts))
     }
 
     /// The same, but only where it takes few bytes to tell: for text that is not cheap to read.
@@ -238,7 +226,7 @@ impl<'a> Cutter<'a> {
             return Ok(vec![None; places.len()]);
         }
         let places = self.aligned(places)?;
-        side_by_side(&places, |&place| match self.near(place) {
+        side_by_side(&places, |&place| match self.near(place, self.end) {
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(None),
             other => other,
         })
@@ -266,18 +254,25 @@ impl<'a> Cutter<'a> {
         places.iter().map(aligned).collect()
     }
 
+    /// The places, each with the one behind it, or the end.
+    fn gaps(&self, places: &[u64]) -> Vec<(u64, u64)> {
+        let behind = places.iter().copied().skip(1).chain([self.end]);
+        std::iter::zip(places.iter().copied(), behind).collect()
+    }
+
     fn encoding(&self) -> Encoding {
         self.text.encoding()
     }
 
-    /// A row end behind the first bytes after a place whatever stands before it; none if the states do not meet, or too late.
-    fn near(&self, place: u64) -> io::Result<Option<u64>> {
+    /// A row end behind the first bytes after a place whatever stands before it, at `to` at the latest; none if the states do not
+    /// meet, or too late.
+    fn near(&self, place: u64, to: u64) -> io::Result<Option<u64>> {
         let mut lanes = Lanes::of_all(self.automaton);
         let mut window = vec![0; NEAR_WINDOW_BYTES];
-        let mut text = self.text.reader(place, self.end)?;
+        let mut text = self.text.reader(place, to)?;
         let mut at = place;
         while at - place < NEAR_BYTES {
-            let count = read(&mut text, &mut window, at < self.end)?;
+            let count = read(&mut text, &mut window, at < to)?;
             if count == 0 {
                 break;
             }
@@ -305,13 +300,13 @@ impl<'a> Cutter<'a> {
         }
     }
 
-    /// Byte behind the next row end, from a place whose state is known.
-    fn next_from(&self, place: u64, mut state: u32) -> io::Result<Option<u64>> {
+    /// Byte behind the next row end, from a place whose state is known; none if there is none up to `to`.
+    fn next_from(&self, place: u64, to: u64, mut state: u32) -> io::Result<Option<u64>> {
         let mut window = vec![0; WINDOW_BYTES];
-        let mut text = self.text.reader(place, self.end)?;
+        let mut text = self.text.reader(place, to)?;
         let mut at = place;
         loop {
-            let count = read(&mut text, &mut window, at < self.end)?;
+            let count = read(&mut text, &mut window, at < to)?;
             if count == 0 {
                 return Ok(None);
             }
@@ -326,15 +321,24 @@ impl<'a> Cutter<'a> {
 
     /// All cuts by one reading from the front.
     fn serial(&self, begin: u64, places: &[u64]) -> io::Result<Vec<Option<u64>>> {
-        let (mut lanes, mut at) = (Lanes::of_one(START), begin);
+        let first = places.first().copied().unwrap_or(begin);
+        let mut state = self.through(Lanes::of_one(START), begin, first)?.behind(0);
         let mut cuts = Vec::with_capacity(places.len());
-        for &place in places {
-            lanes = self.through(lanes, at, place)?;
-            at = at.max(place);
-            cuts.push(self.next_from(at, lanes.behind(0))?);
+        for (place, next) in self.gaps(places) {
+            let lanes = self.through(Lanes::of_one(state), place, next)?;
+            cuts.push(lanes.row_end.filter(|cut| *cut < self.end));
+            state = lanes.behind(0);
         }
-        Ok(cuts)
+        Ok(or_those_behind(cuts))
     }
+}
+
+/// A row that goes on behind the next place ends where that one says.
+fn or_those_behind(mut cuts: Vec<Option<u64>>) -> Vec<Option<u64>> {
+    for index in (1..cuts.len()).rev() {
+        cuts[index - 1] = cuts[index - 1].or(cuts[index]);
+    }
+    cuts
 }
 
 /// Reads some bytes, or none at the end, if there may be an end.
@@ -377,11 +381,13 @@ fn side_by_side<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> io::Result<R
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::FileExt;
+    use std::sync::atomic::AtomicU64;
 
     use headrace_types::{Column, ColumnType, EscapeCodes, Layout, RowEnd, RowEndInFields};
     use proptest::prelude::*;
 
     use super::*;
+    use crate::slices::unreadable;
 
     fn layouts() -> Vec<(Layout, RowEnd)> {
         let columns = vec![Column::new("a", ColumnType::String, true), Column::new("b", ColumnType::String, true)];
@@ -417,7 +423,7 @@ mod tests {
         let automaton = Automaton::of_rows(layout, row_end).unwrap();
         let ends = row_ends(&automaton, bytes);
         let end = bytes.len() as u64;
-        let text = FileText { file: &file, encoding: layout.encoding, stop: &AtomicBool::new(false) };
+        let text = FileText { file: &file, encoding: layout.encoding, stop: &Stop::default() };
         let cutter = Cutter::new(&text, &automaton, end);
         for cuts in [cutter.cuts(0, places).unwrap(), cutter.serial(0, places).unwrap()] {
             for (place, cut) in places.iter().zip(&cuts) {
@@ -459,7 +465,7 @@ mod tests {
             let ends = row_ends(&automaton, text.as_bytes());
             let ends: Vec<u64> =
                 ends.into_iter().map(|at| layout.encoding.source_bytes(&text.as_bytes()[..at as usize])).collect();
-            let file = FileText { file: &file, encoding: layout.encoding, stop: &AtomicBool::new(false) };
+            let file = FileText { file: &file, encoding: layout.encoding, stop: &Stop::default() };
             let cutter = Cutter::new(&file, &automaton, end);
             for cuts in [cutter.cuts(0, &places).unwrap(), cutter.serial(0, &cutter.aligned(&places).unwrap()).unwrap()] {
                 for (place, cut) in places.iter().zip(&cuts) {
@@ -504,10 +510,79 @@ mod tests {
         let file = tempfile::tempfile().unwrap();
         file.write_all_at(&open, 0).unwrap();
         let automaton = Automaton::of_rows(layout, row_end).unwrap();
-        let text = FileText { file: &file, encoding: layout.encoding, stop: &AtomicBool::new(false) };
+        let text = FileText { file: &file, encoding: layout.encoding, stop: &Stop::default() };
         let cuts = Cutter::new(&text, &automaton, open.len() as u64).cuts(0, &places).unwrap();
         let first = rows.len() as u64 + 4;
         assert_eq!(cuts[..4], [Some(first); 4], "all of it is one field");
         assert!(cuts[4].is_some_and(|cut| cut > 6 << 20) && cuts[5] > cuts[4]);
+    }
+
+    /// Text whose bytes are counted when they are read.
+    struct Counted<'a> {
+        text: FileText<'a>,
+        bytes: AtomicU64,
+    }
+
+    impl Text for Counted<'_> {
+        fn reader(&self, from: u64, to: u64) -> io::Result<Box<dyn Read + '_>> {
+            Ok(Box::new(CountedReader { text: self.text.reader(from, to)?, bytes: &self.bytes }))
+        }
+
+        fn encoding(&self) -> Encoding {
+            self.text.encoding()
+        }
+    }
+
+    struct CountedReader<'a> {
+        text: Box<dyn Read + 'a>,
+        bytes: &'a AtomicU64,
+    }
+
+    impl Read for CountedReader<'_> {
+        fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+            let count = self.text.read(into)?;
+            self.bytes.fetch_add(count as u64, Ordering::Relaxed);
+            Ok(count)
+        }
+    }
+
+    #[test]
+    fn a_row_over_many_places_is_not_read_for_each_of_them() {
+        let layouts = layouts();
+        let (plain, quoted) = (&layouts[0].0, &layouts[2].0);
+        let open = [b"1,\"abc\n".as_slice(), &b"2,x\n".repeat(1 << 19)].concat();
+        let closed = [open.as_slice(), b"\"\n3,4\n5,6\n"].concat();
+        let closed_end = open.len() as u64 + 2;
+        let places: Vec<u64> = (1..64).map(|place| place * (32 << 10)).collect();
+        for (bytes, layout, row_end, cut) in [
+            (&closed, quoted, RowEnd::Either, Some(closed_end)),
+            (&open, quoted, RowEnd::Either, None),
+            (&open, plain, RowEnd::Exactly("\r\n".to_owned()), None),
+        ] {
+            let file = tempfile::tempfile().unwrap();
+            file.write_all_at(bytes, 0).unwrap();
+            let (automaton, end) = (Automaton::of_rows(layout, &row_end).unwrap(), bytes.len() as u64);
+            let text = FileText { file: &file, encoding: layout.encoding, stop: &Stop::default() };
+            let text = Counted { text, bytes: AtomicU64::new(0) };
+            let cutter = Cutter::new(&text, &automaton, end);
+            assert_eq!(cutter.cuts(0, &places).unwrap(), vec![cut; places.len()]);
+            // To see whether states meet, to lead them through, to find the next row end.
+            assert!(text.bytes.swap(0, Ordering::Relaxed) <= 3 * end);
+            assert_eq!(cutter.serial(0, &places).unwrap(), vec![cut; places.len()]);
+            assert!(text.bytes.load(Ordering::Relaxed) <= end);
+        }
+    }
+
+    #[test]
+    fn text_is_read_until_nobody_waits() {
+        let file = tempfile::tempfile().unwrap();
+        file.write_all_at(b"a\0\n\0", 0).unwrap();
+        let stop = Stop::default();
+        stop.set();
+        for encoding in [Encoding::default(), Encoding::Utf16Le] {
+            let text = FileText { file: &file, encoding, stop: &stop };
+            let error = text.reader(0, 4).unwrap().read(&mut [0; 4]).unwrap_err();
+            assert_eq!(unreadable("file", error).kind, ErrorKind::Cancelled);
+        }
     }
 }

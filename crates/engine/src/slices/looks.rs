@@ -2,7 +2,6 @@
 
 use std::fs::File;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
-use std::sync::atomic::AtomicBool;
 
 use headrace_types::CoreError;
 
@@ -11,8 +10,8 @@ use super::foot::Rows;
 use super::head::{HeadPlace, discard, read_header, row_end, skip_lines};
 use super::{SlicingSpec, unreadable};
 use crate::source::{
-    HEAD_BYTES, Pieces, STANDARD_INPUT, bgzf, check_text, compression, decoded, decoder_bytes, first_bytes, from_start,
-    held, modified_ns, open_file, text_start, zstd_frames,
+    HEAD_BYTES, Pieces, STANDARD_INPUT, Stop, bgzf, check_text, compression, decoded, decoder_bytes, first_bytes,
+    from_start_until, held, modified_ns, open_file, text_start, zstd_frames,
 };
 use crate::spec::{Compression, FileSpec, Margin, StreamSpec};
 
@@ -44,11 +43,11 @@ pub struct Look {
     pub pieces: Option<Pieces>,
 }
 
-/// A file as it is now, and what its beginning and its headers tell. `stop`: see [`FileText`](super::cuts::FileText).
+/// A file as it is now, and what its beginning and its headers tell.
 ///
 /// # Errors
-/// Those of reading it; `Source` if it holds no text.
-pub fn look(path: &str, spec: &SlicingSpec, stop: &AtomicBool) -> Result<Look, CoreError> {
+/// Those of reading it; `Source` if it holds no text; `Cancelled` once `stop` is set.
+pub fn look(path: &str, spec: &SlicingSpec, stop: &Stop) -> Result<Look, CoreError> {
     let (file, metadata) = open_file(path)?;
     let mut planned = FileSpec {
         path: path.to_owned(),
@@ -58,26 +57,27 @@ pub fn look(path: &str, spec: &SlicingSpec, stop: &AtomicBool) -> Result<Look, C
         needs_last_row_end: spec.needs_last_row_end.unwrap_or(false),
         ..FileSpec::default()
     };
-    let head = first_bytes(from_start(&planned)?.as_mut(), HEAD_BYTES)?;
+    let head = first_bytes(from_start_until(&planned, stop)?.as_mut(), HEAD_BYTES)?;
     planned.compression = compression(path, spec.compression, &head)?;
     let mut pieces = None;
     if planned.compression != Compression::None {
         let mut window_bytes = None;
         let failed = |error| unreadable(path, error);
         if planned.compression == Compression::Zstd {
-            let frames = zstd_frames(&file, planned.size_bytes).map_err(failed)?;
+            let frames = zstd_frames(&file, planned.size_bytes, stop).map_err(failed)?;
             (pieces, window_bytes) = (frames.pieces, Some(frames.window_bytes));
         } else {
-            pieces = bgzf(&file, planned.size_bytes).map_err(failed)?;
+            pieces = bgzf(&file, planned.size_bytes, stop).map_err(failed)?;
         }
         planned.decoder_bytes = decoder_bytes(planned.compression, window_bytes);
-        check_text(path, planned.compression, &first_bytes(from_start(&planned)?.as_mut(), HEAD_BYTES)?)?;
+        let head = first_bytes(from_start_until(&planned, stop)?.as_mut(), HEAD_BYTES)?;
+        check_text(path, planned.compression, &head)?;
     }
-    let head = first_bytes(from_start(&planned)?.as_mut(), HEAD_BYTES)?;
+    let head = first_bytes(from_start_until(&planned, stop)?.as_mut(), HEAD_BYTES)?;
     let (first_byte, encoding) = text_start(path, &head, spec.layout.encoding)?;
     (planned.first_byte, planned.encoding) = (first_byte as u64, encoding);
     let text_from = |byte: u64| {
-        let mut text = from_start(&planned)?;
+        let mut text = from_start_until(&planned, stop)?;
         discard(text.as_mut(), byte).map(|_| decoded(text, encoding))
     };
     let skipped = skip_lines(text_from(planned.first_byte)?.as_mut(), &spec.layout)?;
@@ -94,4 +94,28 @@ pub fn look(path: &str, spec: &SlicingSpec, stop: &AtomicBool) -> Result<Look, C
         planned.foot = rows.foot(&planned, &spec.layout)?.unwrap_or_default();
     }
     Ok(Look { file, planned, pieces })
+}
+
+#[cfg(test)]
+mod tests {
+    use headrace_types::{Column, ColumnType, Layout};
+
+    use super::*;
+    use crate::slices::plan_slices;
+
+    #[test]
+    fn a_window_that_no_memory_holds_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.zst");
+        // The text of its only frame is to be kept whole, and has 2 to the power of 64 bytes but one, says the header.
+        let frame = [&[0x28_u8, 0xB5, 0x2F, 0xFD, 0xE0][..], &[0xFF; 8], &[1, 0, 0]].concat();
+        std::fs::write(&path, frame).unwrap();
+        let columns = vec![Column::new("a", ColumnType::String, true)];
+        let layout = Layout { delimiter: "|".to_owned(), columns, ..Layout::default() };
+        let files = vec![path.to_str().unwrap().to_owned()];
+        let compression = Compression::Auto;
+        let error = plan_slices(&SlicingSpec { files, slice_bytes: 9, layout, compression, ..SlicingSpec::default() });
+        let found = error.unwrap_err().found.unwrap();
+        assert!(found.starts_with("a frame with a window of 18446744073709551615 bytes"), "{found}");
+    }
 }

@@ -8,7 +8,6 @@ mod packed;
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -19,6 +18,7 @@ use serde::{Deserialize, Serialize};
 use self::cuts::{Cutter, FileText};
 use self::looks::{Look, is_stream, look, stream};
 use self::packed::cut_pieces;
+use crate::source::Stop;
 use crate::spec::{Compression, FileSpec, SliceSpec, TextRange};
 
 pub use self::head::{HeadPlace, discard, read_header, row_end, skip_lines};
@@ -85,7 +85,7 @@ impl Slicing {
 /// # Errors
 /// `Source` when a file is missing, cannot be read or is no regular file; `Specification` for a layout that means two things.
 pub fn plan_slices(spec: &SlicingSpec) -> Result<Slicing, CoreError> {
-    cut_all(spec, &AtomicBool::new(false))
+    cut_all(spec, &Stop::default())
 }
 
 /// The same. Asks `is_cancelled` every few milliseconds, on the calling thread: files may have to be read whole.
@@ -93,7 +93,7 @@ pub fn plan_slices(spec: &SlicingSpec) -> Result<Slicing, CoreError> {
 /// # Errors
 /// Those of [`plan_slices`]; `Cancelled`.
 pub fn plan_slices_until(spec: &SlicingSpec, is_cancelled: &mut dyn FnMut() -> bool) -> Result<Slicing, CoreError> {
-    let (stop, caller) = (AtomicBool::new(false), thread::current());
+    let (stop, caller) = (Stop::default(), thread::current());
     thread::scope(|scope| {
         let work = scope.spawn(|| {
             let slicing = cut_all(spec, &stop);
@@ -102,7 +102,7 @@ pub fn plan_slices_until(spec: &SlicingSpec, is_cancelled: &mut dyn FnMut() -> b
         });
         while !work.is_finished() {
             if is_cancelled() {
-                stop.store(true, Ordering::Relaxed);
+                stop.set();
             }
             thread::park_timeout(STEP);
         }
@@ -110,11 +110,12 @@ pub fn plan_slices_until(spec: &SlicingSpec, is_cancelled: &mut dyn FnMut() -> b
     })
 }
 
-fn cut_all(spec: &SlicingSpec, stop: &AtomicBool) -> Result<Slicing, CoreError> {
+fn cut_all(spec: &SlicingSpec, stop: &Stop) -> Result<Slicing, CoreError> {
     // What no file can change is refused before any is looked at.
     Parser::new(&spec.layout)?;
     let mut slicing = Slicing { files: Vec::new(), slices: Vec::new() };
     for path in &spec.files {
+        stop.check()?;
         let index = slicing.files.len();
         if is_stream(path) {
             slicing.files.push(stream(path, spec));
@@ -128,7 +129,7 @@ fn cut_all(spec: &SlicingSpec, stop: &AtomicBool) -> Result<Slicing, CoreError> 
             slicing.add(index, &cut(&file, &planned, spec, &automaton, stop).map_err(failed)?, &[]);
         } else {
             let pieces = pieces.unwrap_or_default();
-            let (cuts, texts) = cut_pieces(&planned, &pieces, spec, &automaton)?;
+            let (cuts, texts) = cut_pieces(&planned, &pieces, spec, &automaton, stop)?;
             slicing.add(index, &cuts, &texts);
         }
         slicing.files.push(planned);
@@ -167,7 +168,7 @@ fn cut(
     planned: &FileSpec,
     spec: &SlicingSpec,
     automaton: &Automaton,
-    stop: &AtomicBool,
+    stop: &Stop,
 ) -> std::io::Result<Vec<u64>> {
     if planned.first_byte >= planned.size_bytes {
         return Ok(vec![planned.first_byte]);
@@ -271,6 +272,17 @@ mod tests {
         long.extend_from_slice(b"\r\n");
         assert_eq!(plan(&long, 100, 0).files[0].row_end, RowEnd::OnlyCrlf);
         assert_eq!(plan(&long, 100, 5).slices.len(), 1);
+    }
+
+    #[test]
+    fn no_file_is_looked_at_once_nobody_waits() {
+        // There is none: a look at it would say so.
+        let files = vec!["/nowhere/at/all".to_owned()];
+        let spec = SlicingSpec { files, slice_bytes: 1, layout: layout(), ..SlicingSpec::default() };
+        let stop = Stop::default();
+        assert_eq!(cut_all(&spec, &stop).unwrap_err().kind, ErrorKind::Source);
+        stop.set();
+        assert_eq!(cut_all(&spec, &stop).unwrap_err().kind, ErrorKind::Cancelled);
     }
 
     #[test]

@@ -9,19 +9,20 @@ use headrace_types::{CoreError, Encoding, RowEnd};
 use super::cuts::{Cutter, Reader, Text};
 use super::foot::Rows;
 use super::{SlicingSpec, equal_cuts, unreadable};
-use crate::source::{Pieces, Place, decoded, from_place};
+use crate::source::{Pieces, Place, Stop, decoded, from_place};
 use crate::spec::{FileSpec, TextRange};
 
 /// Text that is decoded from the piece in front of the place where reading begins.
 struct PackedText<'a> {
     planned: &'a FileSpec,
     pieces: &'a Pieces,
+    stop: &'a Stop,
 }
 
 impl Text for PackedText<'_> {
     fn reader(&self, from: u64, to: u64) -> io::Result<Box<dyn Read + '_>> {
-        let text = from_place(self.planned, self.pieces.before(from), from, to).map_err(io::Error::other)?;
-        Ok(Box::new(Reader(decoded(text, self.planned.encoding))))
+        let text = from_place(self.planned, self.pieces.before(from), from, to, self.stop);
+        Ok(Box::new(Reader(decoded(text.map_err(io::Error::other)?, self.planned.encoding))))
     }
 
     fn encoding(&self) -> Encoding {
@@ -36,6 +37,7 @@ pub fn cut_pieces(
     pieces: &Pieces,
     spec: &SlicingSpec,
     automaton: &Automaton,
+    stop: &Stop,
 ) -> Result<(Vec<u64>, Vec<TextRange>), CoreError> {
     let text_bytes = pieces.text_bytes();
     let whole = TextRange { piece_begin: 0, piece_end: text_bytes, begin: planned.first_byte, end: None };
@@ -43,7 +45,7 @@ pub fn cut_pieces(
     let mut texts = vec![whole];
     let places = wanted_places(planned, pieces, spec);
     let (Some(end), false) = (text_bytes, places.is_empty()) else { return Ok((cuts, texts)) };
-    let text = PackedText { planned, pieces };
+    let text = PackedText { planned, pieces, stop };
     let begins: Vec<u64> = places.iter().map(|place| place.text_byte).collect();
     let rows = Rows { text: &text, begin: planned.data_begin(), end, is_dear: true };
     // The last slice has to hold the whole footer.
@@ -66,7 +68,7 @@ pub fn cut_pieces(
     Ok((cuts, texts))
 }
 
-/// Where slices of about the wanted size begin.
+/// Where slices of about the wanted size begin: behind what stands before the data, in which the rules of rows mean nothing.
 fn wanted_places(planned: &FileSpec, pieces: &Pieces, spec: &SlicingSpec) -> Vec<Place> {
     let Some(text_bytes) = pieces.text_bytes().filter(|bytes| *bytes > 0) else { return Vec::new() };
     let size = planned.size_bytes;
@@ -77,10 +79,67 @@ fn wanted_places(planned: &FileSpec, pieces: &Pieces, spec: &SlicingSpec) -> Vec
     let mut places: Vec<Place> = Vec::new();
     let mut target = step;
     for place in pieces.places().iter().skip(1) {
-        if place.file_byte >= target {
+        if place.file_byte >= target && place.text_byte >= planned.data_begin() {
             places.push(*place);
             target = (place.file_byte / step + 1) * step;
         }
     }
     places
+}
+
+#[cfg(test)]
+mod tests {
+    use headrace_types::{Column, ColumnType, ErrorKind, Layout};
+
+    use super::*;
+    use crate::slices::plan_slices;
+    use crate::spec::Compression;
+
+    /// Frames of zstd, each of them a place where pieces may begin.
+    fn frames(text: &[u8]) -> Vec<u8> {
+        let frame = |text: &[u8]| {
+            let mut bytes = vec![0; zstd_safe::compress_bound(text.len())];
+            let length = zstd_safe::compress(&mut bytes[..], text, 1).unwrap();
+            bytes.truncate(length);
+            bytes
+        };
+        text.chunks(270_000).flat_map(frame).collect()
+    }
+
+    /// To be cut at every piece.
+    fn spec(folder: &tempfile::TempDir, text: &[u8], skip_lines: u32) -> SlicingSpec {
+        let path = folder.path().join("file.zst");
+        std::fs::write(&path, frames(text)).unwrap();
+        let columns = ["a", "b"].map(|name| Column::new(name, ColumnType::String, true)).to_vec();
+        let (delimiter, qualifier) = (",".to_owned(), Some('"'));
+        let layout = Layout { delimiter, qualifier, skip_lines, columns, ..Layout::default() };
+        let files = vec![path.to_str().unwrap().to_owned()];
+        SlicingSpec { files, slice_bytes: 1, layout, compression: Compression::Auto, ..SlicingSpec::default() }
+    }
+
+    #[test]
+    fn lines_that_are_skipped_tell_nothing_about_rows() {
+        const LINES: u32 = 300_000;
+        let folder = tempfile::tempdir().unwrap();
+        // Whatever opens in the last line that is skipped is closed in front of it.
+        let skipped = "x\n".repeat(LINES as usize) + "a\"b,\"" + &"c".repeat(200) + "\n";
+        let rows: String = (0..100_000).map(|row| format!("{row},\"p\nq\"\n")).collect();
+        let text = skipped + &rows;
+        let slicing = plan_slices(&spec(&folder, text.as_bytes(), LINES + 1)).unwrap();
+        assert!(slicing.slices.len() > 2);
+        for slice in &slicing.slices[1..] {
+            assert!(text[..slice.text().begin as usize].ends_with("q\"\n"), "{slice:?}");
+        }
+    }
+
+    #[test]
+    fn text_is_decoded_until_nobody_waits() {
+        let folder = tempfile::tempdir().unwrap();
+        let planned = plan_slices(&spec(&folder, b"1,2\n", 0)).unwrap().files.remove(0);
+        let (pieces, stop) = (Pieces::default(), Stop::default());
+        stop.set();
+        let text = PackedText { planned: &planned, pieces: &pieces, stop: &stop };
+        let error = text.reader(0, 4).unwrap().read(&mut [0; 4]).unwrap_err();
+        assert_eq!(unreadable("file", error).kind, ErrorKind::Cancelled);
+    }
 }

@@ -13,6 +13,7 @@ mod hashed;
 mod head;
 mod pieces;
 mod pipe;
+mod stop;
 #[cfg(test)]
 mod tests;
 mod utf16;
@@ -42,10 +43,11 @@ pub use self::hashed::Hashing;
 pub use self::head::first_bytes;
 pub use self::pieces::{Pieces, Place, bgzf, zstd_frames};
 pub use self::pipe::STANDARD_INPUT;
+pub use self::stop::Stop;
 
 /// The window of deflate, and the tables of its decoder.
 const GZIP_STATE_BYTES: u64 = 64 << 10;
-/// Of a zstd stream that cannot be looked at before it is read: as much as all levels up to 19 use.
+/// Of zstd frames that are not looked at before they are read: as much as all levels up to 19 use.
 const UNKNOWN_WINDOW_BYTES: u64 = 8 << 20;
 
 /// Most text of rows that are held back.
@@ -156,7 +158,8 @@ pub fn decoder_bytes(compression: Compression, window_bytes: Option<u64>) -> u64
         Compression::Gzip => GZIP_STATE_BYTES,
         Compression::Zstd | Compression::Auto => zstd::decoder_bytes(window_bytes.unwrap_or(UNKNOWN_WINDOW_BYTES)),
     };
-    (ahead::RING_BYTES + decoding::INPUT_BYTES) as u64 + state
+    // A header may promise any window: whoever decodes refuses it.
+    state.saturating_add((ahead::RING_BYTES + decoding::INPUT_BYTES) as u64)
 }
 
 /// Rows at the end of a layout's texts that have to be held back; none if it has no footer.
@@ -171,9 +174,14 @@ pub fn held(layout: &Layout) -> Option<HeldSpec> {
 
 /// The bytes of the text of a file from its start, while it is planned.
 pub fn from_start(file: &FileSpec) -> Result<Box<dyn ByteSource>, CoreError> {
+    from_start_until(file, &Stop::default())
+}
+
+/// The same, until `stop` is set.
+pub fn from_start_until(file: &FileSpec, stop: &Stop) -> Result<Box<dyn ByteSource>, CoreError> {
     match file.compression {
-        Compression::None => Ok(Box::new(FileRange::open(file, 0, file.size_bytes)?)),
-        _ => Ok(Box::new(decode_from(file, 0, TextRange::default(), file.size_bytes)?)),
+        Compression::None => Ok(Box::new(stop.over(FileRange::open(file, 0, file.size_bytes)?))),
+        _ => Ok(Box::new(decode_from(file, 0, TextRange::default(), file.size_bytes, stop)?)),
     }
 }
 
@@ -185,19 +193,33 @@ pub fn from_range(file: &FileSpec, begin: u64, end: u64) -> Result<Box<dyn ByteS
     Ok(Box::new(FileRange::open(file, begin, end)?))
 }
 
-/// The text of a compressed file from `begin` to `end`, decoded from a place in front of it.
-pub fn from_place(file: &FileSpec, place: Place, begin: u64, end: u64) -> Result<Box<dyn ByteSource>, CoreError> {
+/// The text of a compressed file from `begin` to `end`, decoded from a place in front of it, until `stop` is set.
+pub fn from_place(
+    file: &FileSpec,
+    place: Place,
+    begin: u64,
+    end: u64,
+    stop: &Stop,
+) -> Result<Box<dyn ByteSource>, CoreError> {
     let text = TextRange { piece_begin: place.text_byte, piece_end: None, begin, end: Some(end) };
-    Ok(Box::new(decode_from(file, place.file_byte, text, 0)?))
+    Ok(Box::new(decode_from(file, place.file_byte, text, 0, stop)?))
 }
 
 fn decode(file: &FileSpec, slice: &SliceSpec, text: TextRange) -> Result<Decoding, CoreError> {
-    decode_from(file, slice.begin_byte, text, slice.bytes())
+    // A flow ends its streams by itself.
+    decode_from(file, slice.begin_byte, text, slice.bytes(), &Stop::default())
 }
 
 /// Of the pieces that begin at `begin_byte` of the file, and go on behind `range_bytes` where a row does.
-fn decode_from(file: &FileSpec, begin_byte: u64, text: TextRange, range_bytes: u64) -> Result<Decoding, CoreError> {
-    let raw = FileRange::open(file, begin_byte, file.size_bytes)?;
+fn decode_from(
+    file: &FileSpec,
+    begin_byte: u64,
+    text: TextRange,
+    range_bytes: u64,
+    stop: &Stop,
+) -> Result<Decoding, CoreError> {
+    // Asked where bytes of the file are read: much text may be dropped before any is given.
+    let raw = stop.over(FileRange::open(file, begin_byte, file.size_bytes)?);
     Decoding::new(Box::new(raw), compressed(file, file.compression), text, range_bytes)
 }
 

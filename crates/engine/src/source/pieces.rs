@@ -5,6 +5,7 @@ use std::io;
 use std::os::unix::fs::FileExt;
 
 use super::zstd::{self, Frame, Header};
+use super::{Stop, UNKNOWN_WINDOW_BYTES};
 
 /// Text between two places that are kept, at least, so that a large file does not need much memory.
 const STEP_BYTES: u64 = 256 << 10;
@@ -14,8 +15,11 @@ const BGZF_EXTRA_BYTES: usize = 6;
 const BGZF_HEADER_BYTES: usize = GZIP_HEADER_BYTES + BGZF_EXTRA_BYTES;
 /// Checksum and length.
 const GZIP_TRAILER_BYTES: u64 = 8;
-/// A zstd frame with more blocks than this is not walked through: such a file is one frame, of which nothing is gained.
+/// A zstd frame with more blocks than this is not walked through, nor what stands behind it: most such files are one frame, of
+/// which nothing is gained.
 const MOST_BLOCKS: u32 = 8192;
+/// Headers may promise any length of text: where it is more than this the file is not cut, so that places in it stay numbers.
+const MOST_TEXT_BYTES: u64 = 1 << 62;
 /// Footer of zstd's seekable format: number of frames, descriptor, magic number.
 const SEEK_FOOTER_BYTES: u64 = 9;
 const SEEK_MAGIC: u32 = 0x8F92_EAB1;
@@ -68,19 +72,38 @@ impl Pieces {
     }
 }
 
-/// The blocks of a file that is BGZF from its start to its end; `None` for other gzip.
-pub fn bgzf(file: &File, size_bytes: u64) -> io::Result<Option<Pieces>> {
+/// A file whose headers are looked at, of which there may be millions.
+struct Headers<'a> {
+    file: &'a File,
+    stop: &'a Stop,
+}
+
+impl Headers<'_> {
+    /// False if the file ends before.
+    fn read_at(&self, into: &mut [u8], at: u64) -> io::Result<bool> {
+        self.stop.check().map_err(io::Error::other)?;
+        match self.file.read_exact_at(into, at) {
+            Ok(()) => Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// The blocks of a file that is BGZF from its start to its end; `None` for other gzip. Fails once `stop` is set.
+pub fn bgzf(file: &File, size_bytes: u64, stop: &Stop) -> io::Result<Option<Pieces>> {
+    let headers = Headers { file, stop };
     let mut pieces = Pieces::default();
     let mut at = 0;
     let mut header = [0; BGZF_HEADER_BYTES];
     while at < size_bytes {
-        if !read_at(file, &mut header, at)? {
+        if !headers.read_at(&mut header, at)? {
             return Ok(None);
         }
         let Some(length) = bgzf_block_bytes(&header) else { return Ok(None) };
         let mut text = [0; 4];
         let next = at + length;
-        if next > size_bytes || !read_at(file, &mut text, next - 4)? {
+        if next > size_bytes || !headers.read_at(&mut text, next - 4)? {
             return Ok(None);
         }
         pieces.add(at, u64::from(u32::from_le_bytes(text)));
@@ -104,54 +127,75 @@ fn bgzf_block_bytes(header: &[u8; BGZF_HEADER_BYTES]) -> Option<u64> {
 /// What the headers of a zstd file tell.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ZstdFrames {
-    /// The largest window of the frames that were looked at.
+    /// The largest window of the frames; where not all of them were looked at, at least [`UNKNOWN_WINDOW_BYTES`].
     pub window_bytes: u64,
     /// The frames, if there are several and the length of the text of each is known.
     pub pieces: Option<Pieces>,
 }
 
-/// Walks through the frames of a zstd file, or takes them from its table, if it has one. What is wrong with the file is said
-/// by whoever decodes it.
-pub fn zstd_frames(file: &File, size_bytes: u64) -> io::Result<ZstdFrames> {
-    if let Some(found) = seek_table(file, size_bytes)? {
-        return Ok(found);
+impl ZstdFrames {
+    /// Of a file in which others may stand behind them.
+    fn and_others(self) -> Self {
+        ZstdFrames { window_bytes: self.window_bytes.max(UNKNOWN_WINDOW_BYTES), ..self }
     }
+}
+
+/// Walks through the frames of a zstd file, or takes them from its table, if it has one. What is wrong with the file is said
+/// by whoever decodes it. Fails once `stop` is set.
+pub fn zstd_frames(file: &File, size_bytes: u64, stop: &Stop) -> io::Result<ZstdFrames> {
+    let headers = Headers { file, stop };
+    match seek_table(&headers, size_bytes)? {
+        Some(found) => Ok(found),
+        None => walk(&headers, size_bytes, MOST_BLOCKS),
+    }
+}
+
+/// Walks through frames of at most `most_blocks` blocks.
+fn walk(headers: &Headers<'_>, size_bytes: u64, most_blocks: u32) -> io::Result<ZstdFrames> {
     let mut found = ZstdFrames { window_bytes: 0, pieces: None };
     let mut pieces = Pieces::default();
     let (mut at, mut frames) = (0, 0_u64);
     let mut is_known = true;
     while at < size_bytes {
-        let Some(header) = header_at(file, at, size_bytes)? else { return Ok(found) };
+        let Some(header) = header_at(headers, at, size_bytes)? else { return Ok(found.and_others()) };
         match header {
             Header::Skipped(length) => at = at.saturating_add(length),
             Header::Frame(frame) => {
                 found.window_bytes = found.window_bytes.max(frame.window_bytes);
-                let Some(next) = behind_frame(file, at, &frame, size_bytes)? else { return Ok(found) };
+                let behind = behind_frame(headers, at, &frame, size_bytes, most_blocks)?;
+                let Some(next) = behind else { return Ok(found.and_others()) };
                 is_known &= frame.text_bytes.is_some();
                 pieces.add(at, frame.text_bytes.unwrap_or(0));
                 (at, frames) = (next, frames + 1);
             }
         }
     }
-    if at == size_bytes && is_known && frames > 1 {
+    if at == size_bytes && is_known && frames > 1 && pieces.text_bytes <= MOST_TEXT_BYTES {
         found.pieces = Some(pieces);
     }
     Ok(found)
 }
 
-fn header_at(file: &File, at: u64, size_bytes: u64) -> io::Result<Option<Header>> {
+fn header_at(headers: &Headers<'_>, at: u64, size_bytes: u64) -> io::Result<Option<Header>> {
     let mut bytes = [0; 18];
     let length = bytes.len().min(usize::try_from(size_bytes - at).unwrap_or(usize::MAX));
-    Ok(if read_at(file, &mut bytes[..length], at)? { zstd::header(&bytes[..length]).unwrap_or(None) } else { None })
+    let is_there = headers.read_at(&mut bytes[..length], at)?;
+    Ok(if is_there { zstd::header(&bytes[..length]).unwrap_or(None) } else { None })
 }
 
-/// Where the frame ends; `None` if it has very many blocks, or is cut off.
-fn behind_frame(file: &File, at: u64, frame: &Frame, size_bytes: u64) -> io::Result<Option<u64>> {
+/// Where the frame ends; `None` if it has more blocks than that, or is cut off.
+fn behind_frame(
+    headers: &Headers<'_>,
+    at: u64,
+    frame: &Frame,
+    size_bytes: u64,
+    most_blocks: u32,
+) -> io::Result<Option<u64>> {
     const REPEATED: u32 = 1;
     let mut at = at + frame.header_bytes as u64;
-    for _ in 0..MOST_BLOCKS {
+    for _ in 0..most_blocks {
         let mut header = [0; 4];
-        if at + 3 > size_bytes || !read_at(file, &mut header[..3], at)? {
+        if at + 3 > size_bytes || !headers.read_at(&mut header[..3], at)? {
             return Ok(None);
         }
         let header = u32::from_le_bytes(header);
@@ -166,9 +210,9 @@ fn behind_frame(file: &File, at: u64, frame: &Frame, size_bytes: u64) -> io::Res
 }
 
 /// The table at the end of a file in the seekable format.
-fn seek_table(file: &File, size_bytes: u64) -> io::Result<Option<ZstdFrames>> {
+fn seek_table(headers: &Headers<'_>, size_bytes: u64) -> io::Result<Option<ZstdFrames>> {
     let mut footer = [0; SEEK_FOOTER_BYTES as usize];
-    if size_bytes < SEEK_FOOTER_BYTES || !read_at(file, &mut footer, size_bytes - SEEK_FOOTER_BYTES)? {
+    if size_bytes < SEEK_FOOTER_BYTES || !headers.read_at(&mut footer, size_bytes - SEEK_FOOTER_BYTES)? {
         return Ok(None);
     }
     let frames = u64::from(word(&footer, 0));
@@ -178,21 +222,21 @@ fn seek_table(file: &File, size_bytes: u64) -> io::Result<Option<ZstdFrames>> {
     let mut table = [0; 8];
     if word(&footer, 5) != SEEK_MAGIC
         || footer[4] & 0b0111_1100 != 0
-        || !read_at(file, &mut table, begin)?
+        || !headers.read_at(&mut table, begin)?
         || word(&table, 0) != SEEK_TABLE_MAGIC
         || u64::from(word(&table, 4)) != table_bytes
     {
         return Ok(None);
     }
     let mut entries = vec![0; (frames * entry_bytes) as usize];
-    if !read_at(file, &mut entries, begin + 8)? {
+    if !headers.read_at(&mut entries, begin + 8)? {
         return Ok(None);
     }
     let mut found = ZstdFrames { window_bytes: 0, pieces: None };
     let mut pieces = Pieces::default();
     let mut at = 0;
     for entry in entries.chunks_exact(entry_bytes as usize) {
-        match header_at(file, at, begin.max(at))? {
+        match header_at(headers, at, begin.max(at))? {
             Some(Header::Frame(frame)) => found.window_bytes = found.window_bytes.max(frame.window_bytes),
             Some(Header::Skipped(_)) => {}
             None => return Ok(None),
@@ -210,11 +254,55 @@ fn word(bytes: &[u8], at: usize) -> u32 {
     bytes[at..at + 4].iter().rev().fold(0, |number, byte| number << 8 | u32::from(*byte))
 }
 
-/// False if the file ends before.
-fn read_at(file: &File, into: &mut [u8], at: u64) -> io::Result<bool> {
-    match file.read_exact_at(into, at) {
-        Ok(()) => Ok(true),
-        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(false),
-        Err(error) => Err(error),
+#[cfg(test)]
+mod tests {
+    use headrace_types::{CoreError, ErrorKind};
+
+    use super::*;
+
+    fn file(bytes: &[u8]) -> File {
+        let file = tempfile::tempfile().unwrap();
+        file.write_all_at(bytes, 0).unwrap();
+        file
+    }
+
+    /// A zstd frame with a window of 2 to the power of `10 + exponent` bytes and so many blocks, all of them empty.
+    fn frame(exponent: u8, blocks: usize) -> Vec<u8> {
+        let begin = [0x28, 0xB5, 0x2F, 0xFD, 0, exponent << 3];
+        [&begin[..], &[0_u8; 3].repeat(blocks - 1), &[1, 0, 0]].concat()
+    }
+
+    /// A frame that says how long its text is: a window as large, and nothing in it.
+    fn promising(text_bytes: u64) -> Vec<u8> {
+        [&[0x28_u8, 0xB5, 0x2F, 0xFD, 0xE0][..], &text_bytes.to_le_bytes(), &[1, 0, 0]].concat()
+    }
+
+    #[test]
+    fn frames_behind_one_with_many_blocks_may_have_any_usual_window() {
+        let bytes = [frame(0, 3), frame(12, 1)].concat();
+        let (file, stop) = (file(&bytes), Stop::default());
+        let window = |most_blocks| {
+            let headers = Headers { file: &file, stop: &stop };
+            walk(&headers, bytes.len() as u64, most_blocks).unwrap().window_bytes
+        };
+        assert_eq!((window(3), window(2)), (4 << 20, UNKNOWN_WINDOW_BYTES));
+    }
+
+    #[test]
+    fn lengths_that_no_text_has_make_no_pieces() {
+        for (text_bytes, is_cut) in [(1 << 40, true), (u64::MAX, false)] {
+            let bytes = [promising(7), promising(text_bytes), promising(7)].concat();
+            let found = zstd_frames(&file(&bytes), bytes.len() as u64, &Stop::default()).unwrap();
+            assert_eq!((found.window_bytes, found.pieces.is_some()), (text_bytes, is_cut));
+        }
+    }
+
+    #[test]
+    fn headers_are_looked_at_until_nobody_waits() {
+        let (file, stop) = (file(&frame(0, 3)), Stop::default());
+        stop.set();
+        for error in [bgzf(&file, 15, &stop).unwrap_err(), zstd_frames(&file, 15, &stop).unwrap_err()] {
+            assert_eq!(error.downcast::<CoreError>().unwrap().kind, ErrorKind::Cancelled);
+        }
     }
 }

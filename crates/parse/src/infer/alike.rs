@@ -335,7 +335,6 @@ fn others(tile: Tile<'_, '_>, texts: &mut TileTexts, longest: u32) {
         let odd = may_be_blank | (raw as u8 == b'"') | may_be_truth | may_be_uuid;
         unsure[row] |= u8::from(odd | (is_numeral & !has_word_letter(lower)));
     }
-    unsure_kin(tile, texts);
     if longest >= UUID_LENGTH {
         // Most texts of that length have no hyphen there.
         let (last, first, second) = (&texts.last[..rows], &texts.words[0][..rows], &texts.words[1][..rows]);
@@ -349,6 +348,8 @@ fn others(tile: Tile<'_, '_>, texts: &mut TileTexts, longest: u32) {
             unsure[row] = u8::from(!is_plain);
         }
     }
+    // Behind it, so that what is unsure for another reason stays so.
+    unsure_kin(tile, texts);
 }
 
 /// Unsure are texts of words that are kin of numbers and days. First and second words and last bytes were loaded.

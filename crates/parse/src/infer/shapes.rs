@@ -1,35 +1,18 @@
 //! Shapes of a sample's rows by one dialect: how many fields they have, and what these are.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use headrace_types::{Layout, RowEnd};
-use serde::{Deserialize, Serialize};
+use headrace_types::RowEnd;
+use serde::Serialize;
 
 use super::class::{Class, seen};
+use super::front::Front;
+use super::rows::{Candidate, MOST_FIELDS, RowReader, texts_of};
 use crate::automaton::{Automaton, Event, START};
 
-/// Rows whose fields are told.
-const HEAD_ROWS: usize = 30;
-/// Rows at the front and at the end whose shapes are told.
-const SHAPES: usize = 200;
-/// Fields of a row that are kept; a row of more has that many and one.
-const MOST_FIELDS: usize = 20_000;
-/// What is kept of a field, bytes.
-const KEPT_FIELD_BYTES: usize = 200;
-
-/// A dialect that the sample may have.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
-pub struct Candidate {
-    /// Between two fields; none: a row is one field.
-    pub delimiter: Option<String>,
-    /// What a field may stand between.
-    pub qualifier: Option<char>,
-    /// What makes the character behind it data.
-    pub escape: Option<char>,
-}
+/// Rows from the first of the commonest number of fields on, and rows at the end, whose fields are told.
+const TOLD_ROWS: usize = 30;
 
 /// A sample, read by one dialect.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -38,13 +21,13 @@ pub struct SampleShape {
     pub rows: u64,
     /// How many rows have so many fields.
     pub fields: BTreeMap<usize, u64>,
-    /// Fields of the first rows.
+    /// What stands before the first row of the commonest number of fields.
+    pub front: Front,
+    /// Fields of the rows from that one on.
     pub head: Vec<Vec<String>>,
-    /// Line feeds before each of these rows.
+    /// Line ends before each of these rows.
     pub head_lines: Vec<u64>,
-    /// Numbers of fields of the first rows.
-    pub head_shape: Vec<usize>,
-    /// The same of the last rows.
+    /// Numbers of fields of the last rows.
     pub tail_shape: Vec<usize>,
     /// Fields of the last rows.
     pub tail: Vec<Vec<String>>,
@@ -71,34 +54,22 @@ pub struct SampleShape {
     pub text_bytes: u64,
 }
 
-/// A field of a sample.
-struct Field<'s> {
-    text: Cow<'s, [u8]>,
-    is_qualified: bool,
-}
-
 /// Reads a sample of text, in UTF-8 as far as it is. `is_whole`: its last row ends with it; otherwise that row is left out.
 ///
 /// # Errors
 /// Why the dialect means two things.
 pub fn shape_of(sample: &[u8], candidate: &Candidate, row_end: &RowEnd, is_whole: bool) -> Result<SampleShape, String> {
-    let layout = Layout {
-        // A delimiter that no text has: a row is one field.
-        delimiter: candidate.delimiter.clone().unwrap_or_else(|| "\u{10FFFF}\u{10FFFE}".to_owned()),
-        qualifier: candidate.qualifier,
-        escape: candidate.escape,
-        ..Layout::default()
-    };
-    let automaton = Automaton::new(&layout, row_end)?;
-    let counts = count_fields(&automaton, sample, is_whole);
+    let reader = RowReader::new(candidate, row_end)?;
+    let counts = count_fields(&reader.automaton, sample, is_whole);
     let (common, rows) = (commonest(&counts), counts.values().sum::<u64>());
     let mut shape = SampleShape::default();
     let mut counted = vec![[0_u64; Class::ALL.len()]; common];
     shape.empty = vec![0; common];
     shape.repeats = vec![0; common];
     let mut first: Option<Vec<Vec<u8>>> = None;
+    let mut above: Option<Range<usize>> = None;
     let (mut lines, mut lines_at) = (0, 0);
-    each_row(&automaton, candidate, sample, is_whole, &mut |row, place, open| {
+    reader.each_row(sample, is_whole, &mut |row, place, open| {
         if let [field] = row
             && field.text.is_empty()
             && !field.is_qualified
@@ -110,19 +81,18 @@ pub fn shape_of(sample: &[u8], candidate: &Candidate, row_end: &RowEnd, is_whole
         *shape.fields.entry(row.len()).or_default() += 1;
         shape.qualified += row.iter().filter(|field| field.is_qualified).count() as u64;
         shape.is_open = open;
-        if shape.head_shape.len() < SHAPES {
-            shape.head_shape.push(row.len());
-        }
-        let texts = || row.iter().map(|field| text_of(&field.text)).collect::<Vec<String>>();
-        if shape.head.len() < HEAD_ROWS {
-            shape.head.push(texts());
-            lines += sample[lines_at..place.start].iter().filter(|byte| **byte == b'\n').count() as u64;
+        if first.is_none() && row.len() != common {
+            shape.front.add(row);
+            above = Some(place.clone());
+        } else if shape.head.len() < TOLD_ROWS {
+            shape.head.push(texts_of(row));
+            lines += reader.line_ends(&sample[lines_at..place.start]);
             lines_at = place.start;
             shape.head_lines.push(lines);
         }
-        if shape.rows + HEAD_ROWS as u64 > rows {
+        if shape.rows + TOLD_ROWS as u64 > rows {
             shape.tail_shape.push(row.len());
-            shape.tail.push(texts());
+            shape.tail.push(texts_of(row));
         }
         if row.len() != common {
             shape.bytes += place.len() as u64;
@@ -147,9 +117,13 @@ pub fn shape_of(sample: &[u8], candidate: &Candidate, row_end: &RowEnd, is_whole
             }
         }
     });
+    if let Some(place) = above {
+        shape.front.last_line = reader.line_ends(&sample[..place.start]);
+        reader.each_row(&sample[place], false, &mut |row, _, _| shape.front.last = texts_of(row));
+    }
     shape.is_unended = is_whole && sample.last().is_some_and(|last| !matches!(last, b'\n' | b'\r'));
     if candidate.qualifier.is_some() {
-        shape.text_behind = text_behind(&automaton, sample);
+        shape.text_behind = text_behind(&reader.automaton, sample);
     }
     let named = |counts: &[u64; Class::ALL.len()]| {
         let pairs = Class::ALL.iter().zip(counts).filter(|(_, count)| **count > 0);
@@ -157,10 +131,6 @@ pub fn shape_of(sample: &[u8], candidate: &Candidate, row_end: &RowEnd, is_whole
     };
     shape.classes = counted.iter().map(named).collect();
     Ok(shape)
-}
-
-fn text_of(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(&bytes[..KEPT_FIELD_BYTES.min(bytes.len())]).into_owned()
 }
 
 /// The number of fields that most rows have; of several the greatest.
@@ -203,64 +173,6 @@ fn text_behind(automaton: &Automaton, sample: &[u8]) -> u64 {
     count
 }
 
-/// Takes the fields of a row, where it stands, and whether a qualifier is open behind it.
-type TakeRow<'a> = dyn FnMut(&[Field<'_>], Range<usize>, bool) + 'a;
-
-/// Calls `take` for each row.
-fn each_row(automaton: &Automaton, candidate: &Candidate, sample: &[u8], is_whole: bool, take: &mut TakeRow<'_>) {
-    let (mut state, mut row, mut begin, mut row_begin) = (START, Vec::new(), 0, 0);
-    let (mut opened, mut rewritten) = (false, false);
-    for (at, byte) in sample.iter().enumerate() {
-        let step = automaton.step(state, *byte);
-        state = step.state;
-        match step.event {
-            Event::Opened => opened = true,
-            Event::Rewritten => rewritten = true,
-            Event::Delimiter | Event::RowEnd => {
-                let text = &sample[begin..(at + 1).saturating_sub(step.length.into()).max(begin)];
-                if row.len() <= MOST_FIELDS {
-                    row.push(field_of(text, candidate, opened, rewritten));
-                }
-                (begin, opened, rewritten) = (at + 1, false, false);
-                if step.event == Event::RowEnd {
-                    take(&row, row_begin..at + 1, false);
-                    row.clear();
-                    row_begin = at + 1;
-                }
-            }
-            _ => {}
-        }
-    }
-    if is_whole && (begin < sample.len() || !row.is_empty()) {
-        row.push(field_of(&sample[begin..], candidate, opened, rewritten));
-        let is_open = opened && automaton.step(state, b'\n').event != Event::RowEnd;
-        take(&row, row_begin..sample.len(), is_open);
-    }
-}
-
-/// What a field says; as the parser reads it where it is written rightly.
-fn field_of<'s>(text: &'s [u8], candidate: &Candidate, is_qualified: bool, is_rewritten: bool) -> Field<'s> {
-    let quote = candidate.qualifier.and_then(|qualifier| u8::try_from(qualifier).ok()).filter(|_| is_qualified);
-    let inner = match quote {
-        Some(quote) => {
-            let behind = text.strip_prefix(&[quote]).unwrap_or(text);
-            behind.strip_suffix(&[quote]).unwrap_or(behind)
-        }
-        None => text,
-    };
-    if !is_rewritten {
-        return Field { text: Cow::Borrowed(inner), is_qualified };
-    }
-    let escape = candidate.escape.and_then(|escape| u8::try_from(escape).ok());
-    let mut bytes = inner.iter().copied();
-    let mut own = Vec::with_capacity(inner.len());
-    while let Some(byte) = bytes.next() {
-        let is_mark = Some(byte) == escape || Some(byte) == quote;
-        own.push(if is_mark { bytes.next().unwrap_or(byte) } else { byte });
-    }
-    Field { text: Cow::Owned(own), is_qualified }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -277,7 +189,8 @@ mod tests {
         assert_eq!((found.rows, found.blank, found.qualified), (4, 1, 1));
         assert_eq!(found.fields, BTreeMap::from([(2, 3), (3, 1)]));
         assert_eq!(found.head[1], ["1", "a;b\n\"c"]);
-        assert_eq!((&found.head_shape[..], &found.head_lines[..]), (&[2, 2, 2, 3][..], &[0, 1, 4, 5][..]));
+        assert_eq!((found.head_lines, found.tail_shape), (vec![0, 1, 4, 5], vec![2, 2, 2, 3]));
+        assert_eq!(found.front, Front::default());
         assert_eq!(found.repeats, [0, 0]);
         // Without the header.
         assert_eq!(found.classes, [BTreeMap::from([("whole", 2)]), BTreeMap::from([("other", 2)])]);
@@ -285,6 +198,45 @@ mod tests {
         assert_eq!((found.bytes, found.text_bytes), (13 + 4 + 6, 6 + 1 + 6));
         let found = shape(text, ";", None, true);
         assert_eq!(found.fields, BTreeMap::from([(1, 1), (2, 3), (3, 2)]));
+    }
+
+    #[test]
+    fn what_stands_in_front_is_told_however_long_it_is() {
+        let lines: String = (0..250).map(|number| format!("# setting {number}\n")).collect();
+        let rows: String = (0..300).map(|number| format!("{number};a\n")).collect();
+        let found = shape(&format!("{lines}{rows}"), ";", None, true);
+        assert_eq!((found.front.rows, found.front.last_line, &found.front.begin[..]), (250, 249, "# settin"));
+        assert_eq!(found.front.first, [["# setting 0"], ["# setting 1"], ["# setting 2"]]);
+        assert_eq!(found.front.last, ["# setting 249"]);
+        let found = shape(&format!("{lines}\nid,name\n{rows}"), ";", None, true);
+        assert_eq!((found.front.rows, found.front.last_line, &found.front.begin[..]), (251, 251, ""));
+        assert_eq!(found.front.last, ["id,name"]);
+        assert_eq!((found.head.len(), found.head_lines[0], found.head_lines[1]), (TOLD_ROWS, 252, 253));
+        assert_eq!(found.head[0], ["0", "a"]);
+    }
+
+    #[test]
+    fn lines_end_as_rows_do() {
+        let candidate = Candidate { delimiter: Some(";".to_owned()), qualifier: Some('"'), escape: None };
+        let text = b"Report\rid;name\r1;\"a\nb\"\r2;\"c\"";
+        let found = shape_of(text, &candidate, &RowEnd::Exactly("\r".to_owned()), true).unwrap();
+        assert_eq!((found.front.rows, found.head_lines, found.is_open), (1, vec![1, 2, 3], false));
+        assert_eq!(found.head[1], ["1", "a\nb"]);
+    }
+
+    #[test]
+    fn a_name_of_255_characters_is_whole_and_a_longer_one_is_too_long() {
+        let (name, longer) = ("\u{10000}".repeat(255), "\u{10000}".repeat(300));
+        let found = shape(&format!("{name};{longer}\n1;2\n"), ";", None, true);
+        assert_eq!((&found.head[0][0], found.head[0][1].chars().count()), (&name, 256));
+    }
+
+    #[test]
+    fn of_a_row_with_too_many_fields_one_more_is_kept() {
+        for end in ["", "\n"] {
+            let found = shape(&(",".repeat(MOST_FIELDS + 5) + end), ",", None, true);
+            assert_eq!((found.fields, found.classes.len()), (BTreeMap::from([(MOST_FIELDS + 1, 1)]), MOST_FIELDS + 1));
+        }
     }
 
     #[test]
