@@ -214,7 +214,9 @@ def test_a_file_that_begins_otherwise_than_its_layout_says_is_refused(project: P
 
 def test_a_page_that_seems_to_be_utf_8_is_warned_of(project: Project) -> None:
     files = {"a": "1|ä|b\n".encode(), "b": "2|ä|b\n".encode("cp1252"), "c": b"3|a|b\n"}
-    summary = load(project, package("encoding: windows-1252"), **files)
+    # All that is no ASCII stands behind a quote that is never closed.
+    files["d"] = '4|a|b\n5|"ä is open|b\n6|a|b\n'.encode("cp1252")
+    summary = load(project, package("encoding: windows-1252", "qualifier: '\"'", limit=1), **files)
     notes = [note for note in summary["tables"][0]["notes"] if "valid" in note]
     assert len(notes) == 1
     assert notes[0].endswith("/a is read as windows-1252, and all of it is valid UTF-8: is `encoding: utf-8` meant?")

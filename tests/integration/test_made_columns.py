@@ -194,17 +194,47 @@ def test_an_existing_table(project: Project) -> None:
     check_verified(project)
 
 
-def test_a_row_that_breaks_a_key_is_named(project: Project) -> None:
-    """The second pass over the source makes the same columns, whatever they are called."""
-    content, _ = text(300)
-    project.file("rows.csv", content)
-    project.package(PACKAGE.replace("name: row_no", "name: position"))
-    columns = "src text, id bigint, position bigint, note text, at_byte bigint, loaded_at timestamptz, whole_path text"
-    project.execute(f"CREATE TABLE loaded ({columns}, UNIQUE (src, loaded_at))")
-    ended = project.run()
+@pytest.mark.parametrize("names", ["as_they_are", "of_positions"])
+@pytest.mark.parametrize("query", [None, "SELECT * FROM rows WHERE row_no <> 2"], ids=["plain", "query"])
+@pytest.mark.parametrize("key", ["UNIQUE (src, loaded_at)", "UNIQUE (src)", "CHECK (row_no <> 4)"])
+def test_a_row_that_breaks_a_constraint_is_named(project: Project, key: str, query: str | None, names: str) -> None:
+    """Whatever looks for it makes the same columns, whatever they are called, and what stands behind them finds them."""
+    content, places = text(300)
+    file = project.file("rows.csv", content)
+    made = PACKAGE
+    if query:
+        made = made.replace("input: rows", "input: kept").replace(
+            "      destinations:", f'      transforms: {{kept: {{input: rows, sql: "{query}"}}}}\n      destinations:'
+        )
+    if names == "of_positions":
+        made, key = made.replace("row_no", "position"), key.replace("row_no", "position")
+    project.package(made.replace("streams: 3", "streams: 1"))
+    columns = "src text, id bigint, row_no bigint, note text, at_byte bigint, loaded_at timestamptz, whole_path text"
+    columns = columns.replace("row_no", "position") if names == "of_positions" else columns
+    project.execute(f"CREATE TABLE loaded ({columns}, {key})")
+    ended = project.run(target="append")
     assert ended.exit_code == 1
-    assert "rows.csv" in ended.error
-    assert "row 3" in ended.error or "row: 3" in ended.error or "3" in ended.error
+    kept = [place for place in places if not query or place[0] != 2]
+    row, byte, _ = next(place for place in kept if place[0] == 4) if "CHECK" in key else kept[1]
+    assert ended.summary["error"]["at"] == {"file": str(file), "row": row, "byte": byte}, ended.error
+
+
+def test_a_row_of_a_union_that_breaks_a_constraint_is_named(project: Project) -> None:
+    content, places = text(300)
+    file = project.file("rows.csv", content)
+    others = "{rows: {connection: inbox, files: [rows.csv], layout: rows}, more: {connection: inbox, files: [more], layout: rows}}"
+    united = PACKAGE.replace('{rows: {connection: inbox, files: "${files}", layout: rows}}', others)
+    united = united.replace("input: rows", "input: all").replace(
+        "      destinations:", "      transforms: {all: {union: {sources: [rows, more]}}}\n      destinations:"
+    )
+    project.file("more", b"id,note\n")
+    project.package(united.replace("streams: 3", "streams: 1"))
+    columns = "src text, id bigint, row_no bigint, note text, at_byte bigint, loaded_at timestamptz, whole_path text"
+    project.execute(f"CREATE TABLE loaded ({columns}, UNIQUE (src))")
+    ended = project.run(target="append")
+    assert ended.exit_code == 1
+    row, byte, _ = places[1]
+    assert ended.summary["error"]["at"] == {"file": str(file), "row": row, "byte": byte}, ended.error
 
 
 def test_a_killed_run_goes_on_with_its_own_time_and_numbers(warehouse: PostgresProject) -> None:

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use headrace_parse::{Automaton, Parser, RowScanner};
 use headrace_types::{Column, ColumnType, CoreError, Encoding, Layout};
 
+use crate::origins::origins;
 use crate::slices::{refused, scanner};
 use crate::spec::{FileSpec, Margin, SliceSpec};
 
@@ -76,6 +77,17 @@ impl FileSpec {
             Some(made) => own.columns.len() + made,
         };
         Parser::of_columns(&own, &wanted.iter().map(place).collect::<Vec<_>>())
+    }
+
+    /// Tells a parser of the file's rows where those of a slice stand, which has so many lines before it; of rows that come back, where
+    /// they stood.
+    ///
+    /// # Errors
+    /// Those of opening where that is kept.
+    pub fn place_rows(&self, parser: &mut Parser, slice: &SliceSpec, lines_before: u64) -> Result<(), CoreError> {
+        let path = self.origin.as_ref().map_or(&self.path, |origin| &origin.path);
+        parser.place_slice(slice.number, path, lines_before, origins(self, slice)?);
+        Ok(())
     }
 
     /// First byte of the data.

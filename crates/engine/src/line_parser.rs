@@ -6,7 +6,7 @@ use headrace_parse::memory::{Memory, PADDING_BYTES};
 use headrace_parse::{Block, Parsed, Parser};
 use headrace_types::{CoreError, Layout, RowEnd};
 
-use crate::spec::FileSpec;
+use crate::spec::{FileSpec, SliceSpec};
 
 /// What a line is.
 pub enum Line {
@@ -18,26 +18,45 @@ pub enum Line {
     Skipped,
 }
 
+/// Lines that stand before those that are parsed.
+#[derive(Debug, Clone, Copy)]
+pub struct LinesBefore {
+    /// Before the slice, in its file.
+    pub in_file: u64,
+    /// Before the lines, in the slice; those of its head too.
+    pub in_slice: u64,
+}
+
 /// Parses lines that the caller has found.
 pub struct LineParser(Parser);
 
 impl LineParser {
-    /// A parser of lines of a file; its batches have the columns of the layout.
+    /// A parser of lines of a file; its batches have the columns of the layout, but for those that are made.
     ///
     /// # Errors
     /// Those of [`Parser::new`].
     pub fn of_file(layout: &Layout, file: &FileSpec) -> Result<Self, CoreError> {
-        Self::of_columns(layout, file, &(0..layout.columns.len()).collect::<Vec<_>>())
+        let mut parser = file.parser(layout, &(0..layout.columns.len()).collect::<Vec<_>>())?;
+        parser.begin_slice(&file.row_end, 0)?;
+        Ok(LineParser(parser))
     }
 
-    /// The same, of which only these columns have to convert; those that are made are left out.
+    /// A parser of the lines of a slice from one on, of which only these columns have to convert, or all; those that are made are
+    /// made as when the slice was loaded.
     ///
     /// # Errors
-    /// Those of [`Parser::new`].
-    pub fn of_columns(layout: &Layout, file: &FileSpec, columns: &[usize]) -> Result<Self, CoreError> {
-        let read: Vec<usize> = columns.iter().copied().filter(|&index| index < layout.columns.len()).collect();
-        let mut parser = file.parser(layout, &read)?;
-        parser.begin_slice(&file.row_end, 0)?;
+    /// Those of [`Parser::new`], and of reading where rows of a replay stood.
+    pub fn of_slice(
+        layout: &Layout,
+        file: &FileSpec,
+        columns: Option<&[usize]>,
+        slice: &SliceSpec,
+        lines: LinesBefore,
+    ) -> Result<Self, CoreError> {
+        let all = || (0..layout.all_columns().count()).collect();
+        let mut parser = file.parser(layout, &columns.map_or_else(all, <[usize]>::to_vec))?;
+        parser.begin_slice(&file.row_end, lines.in_slice)?;
+        file.place_rows(&mut parser, slice, lines.in_file)?;
         Ok(LineParser(parser))
     }
 
@@ -56,8 +75,16 @@ impl LineParser {
     /// # Errors
     /// `Internal` only.
     pub fn parse(&mut self, line: &[u8]) -> Result<Line, CoreError> {
+        self.parse_at(0, line)
+    }
+
+    /// The same of a line whose first byte has this place in its file, as columns that are made say it.
+    ///
+    /// # Errors
+    /// As [`LineParser::parse`].
+    pub fn parse_at(&mut self, first_byte: u64, line: &[u8]) -> Result<Line, CoreError> {
         let mut found = Line::Skipped;
-        self.each(line, |parsed| {
+        self.each(first_byte, line, |parsed| {
             found = match parsed.batch {
                 Some(batch) => Line::Row(batch),
                 None if parsed.rejected > 0 => Line::Reject,
@@ -74,12 +101,12 @@ impl LineParser {
     pub fn rows(&mut self, lines: &[u8]) -> Result<Vec<RecordBatch>, CoreError> {
         let mut batches = Vec::new();
         if !lines.is_empty() {
-            self.each(lines, |parsed| batches.extend(parsed.batch))?;
+            self.each(0, lines, |parsed| batches.extend(parsed.batch))?;
         }
         Ok(batches)
     }
 
-    fn each(&mut self, lines: &[u8], mut take: impl FnMut(Parsed)) -> Result<(), CoreError> {
+    fn each(&mut self, first_byte: u64, lines: &[u8], mut take: impl FnMut(Parsed)) -> Result<(), CoreError> {
         let mut memory = Memory::new(lines.len() + 1 + 2 * PADDING_BYTES);
         memory.bytes_mut()[PADDING_BYTES..PADDING_BYTES + lines.len()].copy_from_slice(lines);
         let mut length = lines.len();
@@ -90,7 +117,7 @@ impl LineParser {
         let buffer = memory.freeze();
         let mut from = 0;
         loop {
-            let block = Block { buffer: &buffer, from, length, real_length: lines.len(), first_byte: 0, ended: true };
+            let block = Block { buffer: &buffer, from, length, real_length: lines.len(), first_byte, ended: true };
             let parsed = self.0.parse(block, Memory::new, &mut |_| Ok(()))?;
             from += parsed.consumed;
             let is_last = !parsed.more || from == length;

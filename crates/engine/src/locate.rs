@@ -6,7 +6,7 @@ use arrow_select::concat::concat_batches;
 use headrace_transform::partition::OUTSIDE;
 use headrace_types::{CoreError, ErrorKind, Location};
 
-use crate::line_parser::{Line, LineParser};
+use crate::line_parser::{Line, LineParser, LinesBefore};
 use crate::report::SliceReport;
 use crate::routing::Router;
 use crate::row_numbers::first_lines;
@@ -51,17 +51,14 @@ pub fn locate(
     let source = spec.union.as_ref().map(|_| spec.source_of_file(slice.file));
     let unified = |(union, source)| Unified::new(spec, union, source, counted.columns);
     let unified = spec.union.as_deref().zip(source).map(unified).transpose()?;
-    if unified.as_ref().is_some_and(|unified| unified.wanted().iter().any(|&own| own >= layout.columns.len())) {
-        return Ok(None); // columns that are made are not there
-    }
-    let mut parser = match unified.as_ref().map(Unified::wanted).or(counted.columns) {
-        Some(columns) => LineParser::of_columns(layout, file, columns)?,
-        None => LineParser::of_file(layout, file)?,
-    };
+    let columns = unified.as_ref().map(Unified::wanted).or(counted.columns);
+    let lines =
+        LinesBefore { in_file: first_lines(spec, ended, &[slice.number])?[&slice.number], in_slice: origin.first_line };
+    let mut parser = LineParser::of_slice(layout, file, columns, slice, lines)?;
     let mut scanner = file.scanner(layout)?;
     // Line and first byte of each row, and the rows.
     let (mut places, mut batches) = (Vec::new(), Vec::new());
-    let mut start = 0;
+    let (mut start, mut at_byte) = (0, origin.at_byte);
     for line in 0.. {
         let rest = &text[start..];
         let length = match scanner.next_row_end(rest) {
@@ -69,11 +66,12 @@ pub fn locate(
             None if rest.is_empty() => break,
             None => rest.len(),
         };
-        if let Line::Row(batch) = parser.parse(&rest[..length])? {
-            places.push((line, start));
+        if let Line::Row(batch) = parser.parse_at(at_byte, &rest[..length])? {
+            places.push((line, at_byte));
             batches.push(batch);
         }
         start += length;
+        at_byte += layout.encoding.source_bytes(&rest[..length]);
     }
     let Some(schema) = batches.first().map(RecordBatch::schema) else { return Ok(None) };
     let internal = |error| CoreError::new(ErrorKind::Internal, format!("rows of a block: {error}"));
@@ -89,12 +87,11 @@ pub fn locate(
     let left = rows_that_go(rows, counted.transforms, router.as_ref(), counted.place)?;
     let Some(&number) = left.get(row as usize) else { return Ok(None) };
     let number = in_front.numbers().map_or(number, |numbers| numbers[number as usize]);
-    let (line, start) = places[number as usize];
-    let before = first_lines(spec, ended, &[slice.number])?[&slice.number];
+    let (line, at_byte) = places[number as usize];
     Ok(Some(Location {
         file: file.path.clone(),
-        row: Some(before + origin.first_line + line + 1),
-        byte: Some(origin.at_byte + layout.encoding.source_bytes(&text[..start])),
+        row: Some(lines.in_file + lines.in_slice + line + 1),
+        byte: Some(at_byte),
         ..Location::default()
     }))
 }

@@ -7,14 +7,11 @@ use headrace_types::{CoreError, Encoding, ErrorKind, Header, Layout, RowEnd};
 use serde::{Deserialize, Serialize};
 
 use crate::line_parser::{Line, LineParser};
-use crate::slices::scanner;
 use crate::source::{ByteSource, decoded, from_range, modified_ns, open_file};
 use crate::spec::{FileSpec, SliceSpec};
 
 /// Bytes read at once.
 const WINDOW_BYTES: usize = 256 * 1024;
-/// A longer row is not blank, whatever ends it.
-const BLANK_BYTES: usize = 8;
 
 /// A file of rows, and whose rows they are.
 #[derive(Debug, Clone, Deserialize)]
@@ -130,6 +127,33 @@ fn mark_bytes(file: &FileSpec, layout: &Layout, first_bytes: &[u8]) -> Result<u6
     Ok(if is_mark { mark.len() as u64 } else { 0 })
 }
 
+/// What the front of a row that is skipped looks like; whether it is one, the parser says.
+struct Skipped {
+    /// Most bytes of a row that is nothing but its end.
+    blank_bytes: usize,
+    /// What a comment begins with, in the bytes that are read.
+    comment: Option<Vec<u8>>,
+}
+
+impl Skipped {
+    fn of(layout: &Layout, row_end: &RowEnd) -> Self {
+        let blank_bytes = match row_end {
+            RowEnd::Exactly(text) => layout.encoded(text).len(),
+            _ => b"\r\n".len(),
+        };
+        Skipped { blank_bytes, comment: layout.comment.as_ref().map(|mark| layout.encoded(mark)) }
+    }
+
+    /// Bytes that say it.
+    fn front_bytes(&self) -> usize {
+        self.blank_bytes.max(self.comment.as_ref().map_or(0, Vec::len)) + 1
+    }
+
+    fn may_be(&self, front: &[u8]) -> bool {
+        front.len() <= self.blank_bytes || self.comment.as_ref().is_some_and(|mark| front.starts_with(mark))
+    }
+}
+
 /// The rows of one group.
 struct Walk<'a> {
     layout: &'a Layout,
@@ -142,13 +166,14 @@ impl Walk<'_> {
     fn rows(&mut self, most: Option<u64>, is_cancelled: &mut dyn FnMut() -> bool) -> Result<u64, CoreError> {
         let (encoding, begin) = (self.file.encoding_in(self.layout), self.file.first_byte);
         let mut source = decoded(from_range(self.file, begin, self.file.size_bytes)?, encoding);
-        let mut scanner = scanner(self.layout, &self.file.row_end)?;
+        let mut scanner = self.file.scanner(self.layout)?;
         let mut parser = LineParser::of_file(self.layout, self.file)?;
         let mut left = most.unwrap_or(u64::MAX);
         let mut window = vec![0; WINDOW_BYTES];
+        let skipped = Skipped::of(self.layout, &self.file.row_end);
         // The front of the present row, as much of it as can say that it is skipped.
         let mut front = Vec::new();
-        let front_bytes = BLANK_BYTES.max(self.layout.comment.as_ref().map_or(0, String::len)) + 1;
+        let front_bytes = skipped.front_bytes();
         let mut end = begin;
         while left > 0 {
             if is_cancelled() {
@@ -157,7 +182,7 @@ impl Walk<'_> {
             let count = source.read(&mut window)?;
             if count == 0 {
                 if !front.is_empty() {
-                    self.row(&mut parser, &front)?;
+                    self.row(&mut parser, &skipped, &front)?;
                 }
                 break;
             }
@@ -169,7 +194,7 @@ impl Walk<'_> {
                 end += encoding.source_bytes(&rest[..taken]);
                 rest = &rest[taken..];
                 if row_end.is_some() {
-                    self.row(&mut parser, &front)?;
+                    self.row(&mut parser, &skipped, &front)?;
                     front.clear();
                     left -= 1;
                 }
@@ -179,10 +204,9 @@ impl Walk<'_> {
     }
 
     /// Counts a row. `front`: all of it, or more than a blank one has.
-    fn row(&mut self, parser: &mut LineParser, front: &[u8]) -> Result<(), CoreError> {
+    fn row(&mut self, parser: &mut LineParser, skipped: &Skipped, front: &[u8]) -> Result<(), CoreError> {
         self.found.rows += 1;
-        let is_comment = || self.layout.comment.as_ref().is_some_and(|mark| front.starts_with(mark.as_bytes()));
-        if (front.len() <= BLANK_BYTES || is_comment()) && matches!(parser.parse(front)?, Line::Skipped) {
+        if skipped.may_be(front) && matches!(parser.parse(front)?, Line::Skipped) {
             let row = self.found.rows;
             match self.found.blank.last_mut() {
                 Some((_, last)) if *last + 1 == row => *last = row,
@@ -243,6 +267,30 @@ mod tests {
         assert_eq!((found.rows, found.blank.as_slice()), (4, &[(2, 3)][..]));
         assert_eq!(ranges(&found), [(0, content.len() as u64, Some(0))]);
         assert_eq!(found.files[0].row_end, RowEnd::Either);
+    }
+
+    #[test]
+    fn blank_rows_with_long_row_ends_and_comments_in_a_code_page() {
+        let end = "<<END OF ROW>>\n";
+        let content = format!("2;b{end}{end}12;long enough{end}");
+        let found_blank =
+            found(content.as_bytes(), &layout(), &[ending(RowEnd::Exactly(end.to_owned()))], &[(0, None)]);
+        assert_eq!((found_blank.rows, found_blank.blank.as_slice()), (3, &[(2, 2)][..]));
+        let page = Encoding::all().find(|encoding| encoding.name() == "windows-1252").unwrap();
+        let layout = Layout { encoding: page, comment: Some("§".to_owned()), ..layout() };
+        let content = b"1;abc\n\xA7 a row that is dropped by this mark\n3;x\n";
+        let found = found(content, &layout, &[ending(RowEnd::Either)], &[(0, None)]);
+        assert_eq!((found.rows, found.blank.as_slice()), (3, &[(2, 2)][..]));
+    }
+
+    #[test]
+    fn rows_end_as_those_of_their_file() {
+        let mut layout = layout();
+        layout.columns[1].qualified = false;
+        // A qualifier means something in the first column only, which is the second field.
+        let turned = FileSpec { columns: Some(vec![Some(1), Some(0)]), ..ending(RowEnd::Either) };
+        assert_eq!(found(b"x;\"1\n2\"\n", &layout, &[turned], &[(0, None)]).rows, 1);
+        assert_eq!(found(b"x;\"1\n2\"\n", &layout, &[ending(RowEnd::Either)], &[(0, None)]).rows, 2);
     }
 
     #[test]

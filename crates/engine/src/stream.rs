@@ -4,6 +4,7 @@ mod front;
 mod gathered;
 mod joining;
 mod kept_accounts;
+mod opening;
 mod ranges;
 mod reader;
 

@@ -80,9 +80,12 @@ fn lines_around_64_mb_need_that_much_memory_and_no_more() {
     assert_eq!((report.sink.rows, report.rejects.by_rule["row_too_long"]), (2, 1));
     assert!(peak < BOUND, "{peak} MB");
 
-    // A qualifier that is never closed: every line feed behind it is data, and the last row as well.
+    // A qualifier that is never closed: every line feed behind it is data, and the last row as well. It is told where it opened.
     let (report, peak) = run(70 * MEGABYTE, b'\n', Some('"'));
-    assert_eq!((report.sink.rows, report.rejects.by_rule["row_too_long"]), (1, 1));
+    assert_eq!((report.sink.rows, report.rejects.count), (1, 1));
+    let reject = &report.rejects.first[0];
+    assert_eq!((reject.rule.as_str(), reject.row, reject.byte), ("unclosed_qualifier", 2, 6));
+    assert_eq!(reject.column.as_deref(), Some("text"));
     assert_eq!(report.slices[0].bytes, 70 * MEGABYTE + 9);
     assert!(peak < BOUND, "{peak} MB");
 

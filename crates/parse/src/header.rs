@@ -1,6 +1,6 @@
 //! The header of a file: its first row, which names the columns.
 
-use headrace_types::{Column, ExtraFields, Layout, LayoutShape, RowEnd};
+use headrace_types::{Column, ExtraFields, Header, Layout, LayoutShape, RowEnd, RowEndInFields};
 
 use crate::automaton::{Automaton, Event, Mode, START};
 
@@ -56,8 +56,7 @@ pub fn find_header(layout: &Layout, row_end: &RowEnd, text: &[u8], ended: bool) 
             _ => Reader { layout, row: Row::at(0), skipped_lines: 0 }.end_row(&text[..next], next),
         });
     }
-    // Fields too many are what a header is looked at for.
-    let automaton = Automaton::new(&Layout { extra_fields: ExtraFields::Reject, ..layout.clone() }, row_end)?;
+    let automaton = Automaton::new(&header_layout(layout), row_end)?;
     let mut reader = Reader { layout, row: Row::at(0), skipped_lines: 0 };
     let mut state = START;
     for (at, &byte) in text.iter().enumerate() {
@@ -84,14 +83,27 @@ pub fn find_header(layout: &Layout, row_end: &RowEnd, text: &[u8], ended: bool) 
         _ if reader.row.start == text.len() => HeaderSearch::Nothing(reader.skipped_lines),
         Mode::Comment => HeaderSearch::Nothing(reader.skipped_lines + 1),
         _ => {
-            let is_cut = row_end.takes_carriage_return() && text.ends_with(b"\r");
-            // Half of a row end, and nothing before it: a blank row.
+            // Half of a row end, if it is none of a delimiter; with nothing before it a blank row.
+            let step = automaton.step(state, b'\n');
+            let is_cut = text.ends_with(b"\r") && step.event == Event::RowEnd && step.length == 2;
             if is_cut && reader.row.start + 1 == text.len() {
                 return Ok(HeaderSearch::Nothing(reader.skipped_lines + 1));
             }
             reader.end_row(&text[..text.len() - usize::from(is_cut)], text.len())
         }
     })
+}
+
+/// How the fields of a header end.
+fn header_layout(layout: &Layout) -> Layout {
+    // Fields too many are what a header is looked at for.
+    let mut own = Layout { extra_fields: ExtraFields::Reject, ..layout.clone() };
+    if own.header == Header::ByName {
+        // Which column a field is of, and how many there are, is what the names will say.
+        own.columns.clear();
+        own.row_end_in_fields = RowEndInFields::EndsRow;
+    }
+    own
 }
 
 /// A row on its way.
@@ -230,6 +242,23 @@ mod tests {
         assert_eq!(names(&other, "#x,\n#\na\\,,b,\n"), found(&["a,", "b"], 6, 13, 2));
         assert_eq!(names(&other, ",\n"), found(&[""], 0, 2, 0));
         assert_eq!(find(&other, "#x\n\n#y", true), HeaderSearch::Nothing(3));
+    }
+
+    #[test]
+    fn fields_that_are_found_by_their_names_end_alike() {
+        let named = Layout { header: Header::ByName, ..layout() };
+        let data = Layout { row_end_in_fields: RowEndInFields::Data, ..named.clone() };
+        assert_eq!(names(&data, "a,other,b\n1,x,2\n"), found(&["a", "other", "b"], 0, 10, 0));
+        let mut bare = named;
+        bare.columns[1].qualified = false;
+        assert_eq!(names(&bare, "b,\"a\"\n"), found(&["b", "a"], 0, 6, 0));
+    }
+
+    #[test]
+    fn a_delimiter_that_ends_as_half_a_row_end_does() {
+        let layout = Layout { delimiter: "|\r".to_owned(), ..layout() };
+        assert_eq!(names(&layout, "a|\r"), found(&["a", ""], 0, 3, 0));
+        assert_eq!(names(&layout, "a|\rb\r"), found(&["a", "b"], 0, 5, 0));
     }
 
     #[test]

@@ -328,7 +328,11 @@ impl Parser {
         let is_invalid = found.non_ascii && !is_decoded && encoding.is_utf8() && !is_whole(consumed);
         let suspicious = found.nul || is_invalid;
         if found.non_ascii && encoding.page().is_some() && self.guess != Guess::Page {
-            self.guess = if is_utf8(consumed) { Guess::Utf8 } else { Guess::Page };
+            // What is open takes the rest; otherwise the characters may stand behind the last row of the block.
+            let taken = if found.open.is_some() { text.bytes() } else { consumed };
+            if !taken.is_ascii() {
+                self.guess = if is_utf8(taken) { Guess::Utf8 } else { Guess::Page };
+            }
         }
         self.high.clear();
         if is_decoded {

@@ -159,7 +159,7 @@ class Layout(SpecModel):
     )
     extra_fields: Literal["reject", "keep"] = setting(
         "What happens to rows with more fields than columns: reject, or keep the rest of the row in the last column, "
-        "a text.",
+        "a text, which with `header: by_name` is the last field of every file.",
         default="reject",
         kind=SettingKind.VALUE,
     )

@@ -311,13 +311,22 @@ fn by_name(layout: &Layout, names: &[String]) -> Result<Vec<Option<usize>>, Unli
         });
     }
     let other = fields.iter().position(Option::is_none).filter(|_| layout.other_columns == OtherColumns::Refuse);
-    match other {
-        Some(field) => Err(Unlike {
+    if let Some(field) = other {
+        return Err(Unlike {
             found: format!("field {} is {}", field + 1, shown(&names[field])),
             expected: "names of columns of the layout only".to_owned(),
             hint: "Set `other_columns: ignore` to leave such fields out.",
+        });
+    }
+    // A column that keeps the rest of the row is no other one in a file that has them in another order.
+    let keeper = layout.columns.len().checked_sub(1).filter(|_| layout.extra_fields == ExtraFields::Keep);
+    match (keeper, names.last()) {
+        (Some(column), Some(name)) if fields.last() != Some(&keeper) => Err(Unlike {
+            found: format!("the last field is {}", shown(name)),
+            expected: format!("{}, which keeps the rest of the row", shown(&layout.columns[column].name)),
+            hint: "Set `extra_fields: reject`, or put the last field of the file at the end of the layout.",
         }),
-        None => Ok(fields),
+        _ => Ok(fields),
     }
 }
 
@@ -409,6 +418,13 @@ mod tests {
         assert_eq!(fields("price|ID|Name\n", &named), [Some(2), Some(0), Some(1)]);
         let ignored = Layout { other_columns: OtherColumns::Ignore, ..named.clone() };
         assert_eq!(fields("x|price||ID|Name\n", &ignored), [None, Some(2), None, Some(0), Some(1)]);
+        let kept = Layout { extra_fields: ExtraFields::Keep, ..ignored.clone() };
+        assert_eq!(fields("x|name|ID|price\n", &kept), [None, Some(1), Some(0), Some(2)]);
+        for last in ["name", "x"] {
+            let header = format!("id|price|name|{last}\n").replace("name|name", "name");
+            let expected = format!("1:0 the last field is `{last}` / `price`, which keeps the rest of the row");
+            assert_eq!(refusal(&header, &kept), expected);
+        }
         for (text, expected) in [
             ("price|id\n", "1:0 no field `name` / every column of the layout once"),
             ("price|id|name|ID\n", "1:0 fields 2 and 4 are both `id` / every column of the layout once"),

@@ -13,12 +13,12 @@ use headrace_types::{CoreError, Encoding, ErrorKind, Layout, Location, Rule};
 use crate::flow::{FillingLargeRow, Shared};
 use crate::last_row_end::{self, FOUND_BYTES};
 use crate::meter::{Doing, StreamMeter, Work};
-use crate::origins::origins;
 use crate::rejects::{LongRow, SliceRejects};
 use crate::report::{DestinationCounts, Dialect, SliceReport, TransformCounts};
 use crate::sink::{Origin, Placed};
 use crate::source::{ByteSource, Footer, Hashing, OpenLine, Opened, open};
 use crate::spec::{Compression, FileSpec, Margin, SliceSpec};
+use crate::stream::opening::Opening;
 use crate::transforms::{Refuser, Remaining, Transforms};
 use crate::unified::Unified;
 
@@ -246,9 +246,7 @@ impl<'a> Reader<'a> {
         }
         let head = file.head_of(slice);
         self.parser.begin_slice(&file.row_end, head.lines)?;
-        let path = file.origin.as_ref().map_or(&file.path, |origin| &origin.path);
-        let lines_before = self.shared.row_counts.lines_before(slice.number);
-        self.parser.place_slice(slice.number, path, lines_before, origins(&file, slice)?);
+        file.place_rows(&mut self.parser, slice, self.shared.row_counts.lines_before(slice.number))?;
         let at_byte = file.text_begin(slice);
         let dialect = Dialect::of_stream(&file);
         let mut progress = Progress {
@@ -649,7 +647,7 @@ impl<'a> Reader<'a> {
         let Held { memory, length, large } = held;
         let encoding = self.parser.encoding();
         let text = &memory.bytes()[PADDING_BYTES..PADDING_BYTES + length];
-        let reject = Reject {
+        let mut reject = Reject {
             line: self.parser.next_line(),
             row_byte: progress.at_byte,
             byte: progress.at_byte,
@@ -668,6 +666,8 @@ impl<'a> Reader<'a> {
         let mut row = LongRow::default();
         let rejects = &mut progress.rejects;
         parts.push(text, false, &mut |part| shared.keep_part(slice, part, &mut row, rejects))?;
+        let mut opening = Opening::new(progress.file.lines(self.layout)?, encoding);
+        opening.push(text);
         // The end of the row may be far away: others may need the large-row memory meanwhile.
         drop((memory, large));
         let (mut ended, mut was_found) = (false, false);
@@ -683,6 +683,7 @@ impl<'a> Reader<'a> {
             let part = &window[..found.map_or(count, |at| at + 1)];
             let rejects = &mut progress.rejects;
             parts.push(part, found.is_some() || ended, &mut |part| shared.keep_part(slice, part, &mut row, rejects))?;
+            opening.push(part);
             if let Some(at) = found {
                 was_found = true;
                 self.carry.extend_from_slice(&window[at + 1..count]);
@@ -693,6 +694,14 @@ impl<'a> Reader<'a> {
         let file = &self.shared.spec.source.files[progress.slice.file];
         if ended && self.carry.is_empty() && !was_found && file.needs_last_row_end && progress.slice.ends(file) {
             return Err(no_last_row_end(progress, 0, self.parser.next_line() + 1, &reject.value));
+        }
+        if let Some(opened) = opening.open() {
+            // That is why the row is so long.
+            reject.rule = Rule::UnclosedQualifier;
+            reject.byte += opened.byte;
+            reject.column = Some(opened.field).filter(|&field| field < progress.file.layout(self.layout).columns.len());
+            reject.value = headrace_parse::shown(encoding, &opened.text);
+            reject = of_layout(reject, &progress.file);
         }
         self.parser.skip_line();
         progress.at_byte += skipped;

@@ -9,7 +9,7 @@ use headrace_engine::slices::Slicing;
 use headrace_engine::spec::MemorySpec;
 use headrace_parse::{MOST_OTHER_VALUES, Parser};
 use headrace_types::{
-    CoreError, Disposition, Encoding, ErrorKind, Header, Layout, MadeFrom, MixedRowEnds, RowEnd, RowEnds,
+    CoreError, Disposition, Encoding, ErrorKind, ExtraFields, Header, Layout, MadeFrom, MixedRowEnds, RowEnd, RowEnds,
 };
 
 use crate::fuzzing::parse_differential;
@@ -94,7 +94,8 @@ fn write_names(in_file: &mut Layout, content: &mut Vec<u8>, row_end: &RowEnd) ->
     let turned = content.len() % in_file.columns.len();
     let mut named = Layout { header: Header::ByName, skip_lines: 0, ..in_file.clone() };
     named.columns.rotate_left(turned);
-    if Parser::new(&named).is_err() {
+    let is_kept_elsewhere = turned > 0 && named.extra_fields == ExtraFields::Keep;
+    if is_kept_elsewhere || Parser::new(&named).is_err() {
         return 0;
     }
     let mut names = in_file.columns.iter().map(|column| column.name.clone()).collect::<Vec<_>>().join(&named.delimiter);

@@ -179,7 +179,7 @@ fn an_open_qualifier_behind_the_last_column_names_none() {
 }
 
 #[test]
-fn an_open_qualifier_beyond_max_row_is_a_row_too_long() {
+fn an_open_qualifier_beyond_max_row_is_told_where_it_opened() {
     let (_, front) = table(1..100);
     for length in [4096, 4097, 20_000, 65_536] {
         let text = format!("{front}7|\"{}", "\n".repeat(length));
@@ -188,7 +188,11 @@ fn an_open_qualifier_beyond_max_row_is_a_row_too_long() {
         let report = job.run();
         assert_eq!((report.status, report.sink.rows), (Status::Ok, 99));
         let reject = &report.rejects.first[0];
-        assert_eq!((reject.row, reject.byte, reject.rule.as_str()), (100, front.len() as u64, "row_too_long"));
+        assert_eq!(
+            (reject.row, reject.byte, reject.rule.as_str()),
+            (100, front.len() as u64 + 2, "unclosed_qualifier")
+        );
+        assert_eq!((reject.row_byte, reject.column.as_deref()), (front.len() as u64, Some("name")));
         assert_eq!(report.slices[0].bytes, text.len() as u64);
     }
 }

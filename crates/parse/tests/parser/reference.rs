@@ -101,7 +101,9 @@ impl Slice<'_> {
                 outcome.skipped += 1;
             } else {
                 let row_byte = first_byte + at as u64;
-                let parsed = match row.length + usize::from(!row.has_end) > max_row_bytes {
+                // A qualifier that is never closed is why a row is too long.
+                let is_unclosed = row.open.as_ref().is_some_and(|open| open.rule == Rule::UnclosedQualifier);
+                let parsed = match row.length + usize::from(!row.has_end) > max_row_bytes && !is_unclosed {
                     true => Err(Bad::of(Rule::RowTooLong, &bytes[at..next], None)),
                     false => parse_row(layout, &dialect, &row, wanted, &mut outcome.replaced),
                 };
