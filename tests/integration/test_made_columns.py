@@ -198,7 +198,7 @@ def test_an_existing_table(project: Project) -> None:
 @pytest.mark.parametrize("query", [None, "SELECT * FROM rows WHERE row_no <> 2"], ids=["plain", "query"])
 @pytest.mark.parametrize("key", ["UNIQUE (src, loaded_at)", "UNIQUE (src)", "CHECK (row_no <> 4)"])
 def test_a_row_that_breaks_a_constraint_is_named(project: Project, key: str, query: str | None, names: str) -> None:
-    """Whatever looks for it makes the same columns, whatever they are called, and what stands behind them finds them."""
+    """Whatever looks for it makes the same columns, whatever they are called, for what stands behind them."""
     content, places = text(300)
     file = project.file("rows.csv", content)
     made = PACKAGE
@@ -222,8 +222,9 @@ def test_a_row_that_breaks_a_constraint_is_named(project: Project, key: str, que
 def test_a_row_of_a_union_that_breaks_a_constraint_is_named(project: Project) -> None:
     content, places = text(300)
     file = project.file("rows.csv", content)
-    others = "{rows: {connection: inbox, files: [rows.csv], layout: rows}, more: {connection: inbox, files: [more], layout: rows}}"
-    united = PACKAGE.replace('{rows: {connection: inbox, files: "${files}", layout: rows}}', others)
+    source = "{connection: inbox, files: [FILE], layout: rows}"
+    sources = f"{{rows: {source.replace('FILE', 'rows.csv')}, more: {source.replace('FILE', 'more')}}}"
+    united = PACKAGE.replace('{rows: {connection: inbox, files: "${files}", layout: rows}}', sources)
     united = united.replace("input: rows", "input: all").replace(
         "      destinations:", "      transforms: {all: {union: {sources: [rows, more]}}}\n      destinations:"
     )

@@ -96,6 +96,28 @@ fn round_quotient(magnitude: u64, scale: u64, bits: u32) -> (u64, i32) {
     (kept + u64::from(above_half | tie_to_even), exponent)
 }
 
+/// `fast_float2` cuts exponents of more than 655,359, but to no less than 65,536: as far beyond all floats, unless the digits of a number
+/// longer than this make up for it.
+const LONG_NUMBER_BYTES: usize = 60_000;
+
+/// A number with exponent as one that begins with its first digit behind the point: so no exponent matters that is cut. None without
+/// exponent, and for zero.
+fn shifted(number: &[u8]) -> Option<Vec<u8>> {
+    const BEYOND: i64 = 1_000_000;
+    let (front, exponent) = number.split_at(number.iter().rposition(|byte| matches!(byte, b'e' | b'E'))?);
+    let exponent = std::str::from_utf8(&exponent[1..]).ok()?;
+    // What is too large for an integer is so for the digits of any text.
+    let too_large = if exponent.starts_with('-') { i64::MIN } else { i64::MAX };
+    let exponent: i64 = exponent.parse().unwrap_or(too_large);
+    let point = front.iter().position(|byte| *byte == b'.').unwrap_or(front.len());
+    let first = front.iter().position(|byte| (b'1'..=b'9').contains(byte))?;
+    let before_first = if first < point { (point - first) as i64 } else { -((first - point - 1) as i64) };
+    let exponent = exponent.saturating_add(before_first).clamp(-BEYOND, BEYOND);
+    let sign: &[u8] = if front.starts_with(b"-") { b"-0." } else { b"0." };
+    let digits = front[first..].iter().copied().filter(u8::is_ascii_digit);
+    Some([sign, &digits.collect::<Vec<u8>>(), format!("e{exponent}").as_bytes()].concat())
+}
+
 /// Floating-point numbers, correctly rounded to binary; `inf` and `nan` in any case.
 pub struct Floating<T> {
     path: CpuPath,
@@ -122,7 +144,13 @@ impl<T: Float> Convert for Floating<T> {
 
     fn convert(&self, field: Field<'_>) -> Result<T, Rule> {
         let characters = field.bytes();
-        let value: T = fast_float2::parse(characters).map_err(|_| Rule::BadFloat)?;
+        let read = |text: &[u8]| fast_float2::parse(text).map_err(|_| Rule::BadFloat);
+        let mut value: T = read(characters)?;
+        if characters.len() > LONG_NUMBER_BYTES
+            && let Some(shifted) = shifted(characters)
+        {
+            value = read(&shifted)?;
+        }
         // A finite text that became infinite does not fit; "inf" is meant.
         if value.infinite() && characters.iter().any(u8::is_ascii_digit) {
             return Err(Rule::OutOfRange);

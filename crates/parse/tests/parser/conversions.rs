@@ -1,7 +1,7 @@
 //! Every type, text after text: sweeps over the edges of the quick paths against the reference.
 
 use headrace_parse::Parser;
-use headrace_types::{Column, ColumnType, EmptyField, RowEnd};
+use headrace_types::{Column, ColumnType, EmptyField, RowEnd, Rule};
 use proptest::prelude::*;
 
 use crate::drive::Driver;
@@ -250,6 +250,34 @@ proptest! {
     ) {
         check(ColumnType::Float64, &texts(&all));
         check(ColumnType::Float32, &texts(&all));
+    }
+}
+
+/// The standard library, which the reference asks, cuts such exponents too.
+#[test]
+fn exponents_may_undo_any_number_of_digits() {
+    let small = |zeros: usize, rest: &str| format!("0.{}{rest}", "0".repeat(zeros));
+    let large = |zeros: usize, rest: &str| format!("1{}{rest}", "0".repeat(zeros));
+    for (text, expected) in [
+        (small(65_599, "125e65600"), Some(1.25)),
+        (small(655_358, "1e655359"), Some(1.0)),
+        (small(655_359, "1e655360"), Some(1.0)),
+        (small(655_359, "1e+0655360").replacen("0.", "-.", 1), Some(-1.0)),
+        (small(700_000, "25E700003"), Some(250.0)),
+        (large(655_360, "e-655360"), Some(1.0)),
+        (large(655_360, ".5e-655361"), Some(0.1)),
+        (large(65_600, "e-655360"), Some(0.0)),
+        (small(65_600, "1e655360"), None),
+        (small(65_600, "1e99999999999999999999"), None),
+        (large(65_600, "e-99999999999999999999"), Some(0.0)),
+        (small(700_000, "0e700003"), Some(0.0)),
+    ] {
+        let layout = one_column(ColumnType::Float64, false, &[]);
+        let found = Driver::all(&[1 << 20], b"1234567890")[0].run(&layout, &RowEnd::Lf, text.as_bytes(), 0);
+        let value = expected.map(|number: f64| vec![vec![reference::Value::Float(number.to_bits())]]);
+        let about = format!("{} bytes, {}", text.len(), &text[text.len() - 20..]);
+        assert_eq!(found.rows, value.unwrap_or_default(), "{about}");
+        assert_eq!(found.rejects.first().map(|reject| reject.rule), expected.is_none().then_some(Rule::OutOfRange));
     }
 }
 
