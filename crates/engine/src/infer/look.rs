@@ -10,7 +10,7 @@ use super::refuse_cancelled;
 use super::row_ends::{Ending, RowEndCounts};
 use crate::slices::discard;
 use crate::source::{
-    ByteSource, FileRange, HEAD_BYTES, check_text, compression, decoded, decoder_bytes, first_bytes, from_start,
+    ByteSource, FileRange, HEAD_BYTES, Stop, check_text, compression, decoded, decoder_bytes, first_bytes, from_start,
     likely, modified_ns, open_file, text_start, zstd_frames,
 };
 use crate::spec::{Compression, FileSpec};
@@ -267,7 +267,7 @@ fn opened(path: &str) -> Result<FileSpec, CoreError> {
                         .at_file(path)
                         .found(error.to_string())
                 };
-                Some(zstd_frames(&file, planned.size_bytes, &Default::default()).map_err(unreadable)?.window_bytes)
+                Some(zstd_frames(&file, planned.size_bytes, &Stop::default()).map_err(unreadable)?.window_bytes)
             }
             _ => None,
         };
