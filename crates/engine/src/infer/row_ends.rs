@@ -94,8 +94,11 @@ mod tests {
 
     #[test]
     fn a_line_feed_in_a_value_is_no_row_end() {
-        let candidates =
-            [None, Some('"')].map(|qualifier| Candidate { delimiter: Some(",".to_owned()), qualifier, escape: None });
+        let candidates = [None, Some('"'), Some('\'')].map(|qualifier| Candidate {
+            delimiter: Some(",".to_owned()),
+            qualifier,
+            escape: None,
+        });
         let many = "1,2\r".repeat(11) + "3\n,4\r";
         for (text, is_cr, is_clear) in [
             ("", false, true),
@@ -105,6 +108,8 @@ mod tests {
             ("a,b\n1,\"2\r\r\r3\"\n4,5\n", false, true),
             ("a,b\r\n1,\"2\r\r\r3\"\r\n4,5\r\n", false, true),
             ("a,b\n1,2\r3\n4,5\n", false, true),
+            // Either by a qualifier of its own.
+            ("\"1\r2\",'3\n4'", false, true),
             ("a,b\r1,2\n3\r4,5\r", false, false),
             (&many[..], true, false),
         ] {

@@ -75,12 +75,12 @@ mod tests {
 
     #[test]
     fn the_qualifier_that_is_never_closed() {
-        let text = "\"closed\";é;\"open \"\" to the end\n";
-        let opened = |byte| Some(Opened { byte, field: 2, text: text.as_bytes()[12..].to_vec() });
+        let text = "x;\"closed\";é;\"open \"\" to the end\n";
+        let opened = |byte| Some(Opened { byte, field: 3, text: text.as_bytes()[14..].to_vec() });
         for cut in (0..text.len()).filter(|&cut| text.is_char_boundary(cut)) {
             let parts = [&text[..cut], &text[cut..]];
-            assert_eq!(open(&parts, Encoding::Utf8), opened(12));
-            assert_eq!(open(&parts, Encoding::Utf16Le), opened(22));
+            assert_eq!(open(&parts, Encoding::Utf8), opened(14));
+            assert_eq!(open(&parts, Encoding::Utf16Le), opened(26));
         }
         assert_eq!(open(&["a;\"b\";", "c"], Encoding::Utf8), None);
         let long = "\"".to_owned() + &"x".repeat(2 * FOUND_BYTES);
