@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +14,7 @@ import pytest
 import headrace.run as run
 from headrace.model import BoundPackage, load_package
 from headrace.run import Summary
+from tests.cancelling import CancelledOnceStarted
 from tests.conformance.destinations import DESTINATIONS, REJECT_COLUMNS, Destination, loads_of
 from tests.servers.farm import Farm
 
@@ -211,9 +211,8 @@ def test_no_rejects(scene: Scene) -> None:
 
 
 def test_a_load_that_is_cancelled_stores_nothing(scene: Scene) -> None:
-    cancel = threading.Event()
-    cancel.set()
-    summary = run.execute(scene.bind(), runs_dir=scene.folder / "runs", cancel=cancel)
+    runs_dir = scene.folder / "runs"
+    summary = run.execute(scene.bind(), runs_dir=runs_dir, cancel=CancelledOnceStarted(runs_dir))
     assert summary.status == "cancelled"
     assert scene.destination.count("bad_sales") in (None, 0)
 

@@ -15,6 +15,7 @@ import headrace.run as run
 from headrace.diagnose import RunJudge
 from headrace.model import load_package
 from headrace.run import Summary
+from tests.cancelling import CancelledOnceStarted
 from tests.snapshots import assert_snapshot
 
 ROWS = 1000
@@ -252,10 +253,18 @@ def test_a_table_that_does_not_fit_is_refused_before_anything_happens(data: Path
     assert query(data, "SELECT count(*) FROM duckdb_tables()") == [(1,)]
 
 
-def test_cancelled_before_the_first_row(data: Path) -> None:
+def test_cancelled_while_the_files_are_looked_at(data: Path) -> None:
+    """The database is not opened."""
     cancel = threading.Event()
     cancel.set()
     summary = run.execute(bind(data), runs_dir=data / "runs", cancel=cancel)
+    assert (summary.status, summary.exit_code) == ("cancelled", 3)
+    assert summary.failure is not None and summary.failure.what == "cutting the files was cancelled"
+    assert not (data / "w.duckdb").exists()
+
+
+def test_cancelled_before_the_first_row(data: Path) -> None:
+    summary = run.execute(bind(data), runs_dir=data / "runs", cancel=CancelledOnceStarted(data / "runs"))
     assert (summary.status, summary.exit_code) == ("cancelled", 3)
     assert query(data, "SELECT status FROM headrace.run") == [("cancelled",)]
     assert query(data, "SELECT count(*) FROM duckdb_tables() WHERE schema_name = 'main'") == [(0,)]

@@ -15,13 +15,15 @@ from headrace.infer.not_delimited import refuse_fixed_width, refuse_other_format
 from headrace.infer.ranking import COLONS_IN_VALUES, Scored, Shape, best_of, near, plausible, score
 from headrace.infer.text_class import is_data, is_typed
 from headrace.infer.wording import are, count, either, shown
+from headrace.model.layout import MAXIMUM_FOOTER_ROWS
 
 DELIMITERS: Final = (",", ";", "\t", "|", ":", "~", "^", "\x01", "\x1f", "||")
 QUALIFIERS: Final = (None, '"', "'")
 ESCAPES: Final = (None, "\\")
 # What is written as the delimiter of rows of one field.
 _UNUSED_DELIMITERS: Final = (",", ";", "\t", "|", "\x1f", "\x01")
-_MOST_FOOTER_ROWS: Final = 100
+# Last rows that another dialect has to read as rows of the table at least.
+_SIBLING_ROWS: Final = 30
 _COMMENTS: Final = ("#", "--", "//")
 _TEXTS: Final = frozenset({"other", "blank"})
 _MAXIMUM_NAME_CHARACTERS: Final = 255
@@ -329,9 +331,10 @@ def _footer(look: Mapping[str, Any], best: Scored, settings: dict[str, Any], dou
     behind = rows[::-1].index(True) if True in rows else 0
     comment = settings.get("comment")
     texts = end["tail"][len(rows) - behind :]
-    if any(set(other["tail_shape"]) == {best.fields} for other in _siblings(look, best, given)):
+    last = max(behind, _SIBLING_ROWS)
+    if any(set(other["tail_shape"][-last:]) == {best.fields} for other in _siblings(look, best, given)):
         return  # they are rows of another qualifier: the pass will find them
-    if not 0 < behind <= _MOST_FOOTER_ROWS or (comment and any(row[0].startswith(comment) for row in texts)):
+    if not 0 < behind <= MAXIMUM_FOOTER_ROWS or (comment and any(row[0].startswith(comment) for row in texts)):
         return
     if not all(_is_footer(row, best.shape, can_be_cut=behind == 1 and end["is_unended"]) for row in texts):
         return  # data that is broken: misfits, which the pass counts and a load rejects

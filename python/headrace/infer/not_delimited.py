@@ -80,8 +80,8 @@ def refuse_fixed_width(look: Mapping[str, Any]) -> None:
     lines = [line for line in look["head_lines"] if line.strip()]
     if not look["is_whole"] and lines:
         lines.pop()  # perhaps cut
-    if len(lines) < _FEWEST_LINES or len({len(line) for line in lines}) > 1:
-        return
+    if len(lines) < _FEWEST_LINES or len({len(line) for line in lines}) > 1 or len(set(lines)) == 1:
+        return  # one text again and again tells nothing of places
     blank = [all(line[place] == " " for line in lines) for place in range(len(lines[0]))]
     text = [any(line[place] != " " for line in lines) for place in range(len(lines[0]))]
     first, last = text.index(True), len(text) - text[::-1].index(True)

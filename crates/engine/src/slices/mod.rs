@@ -94,6 +94,10 @@ pub fn plan_slices(spec: &SlicingSpec) -> Result<Slicing, CoreError> {
 /// Those of [`plan_slices`]; `Cancelled`.
 pub fn plan_slices_until(spec: &SlicingSpec, is_cancelled: &mut dyn FnMut() -> bool) -> Result<Slicing, CoreError> {
     let (stop, caller) = (Stop::default(), thread::current());
+    // Whether small files are cut faster than the first look is made must not decide what nobody waits for any more.
+    if is_cancelled() {
+        stop.set();
+    }
     thread::scope(|scope| {
         let work = scope.spawn(|| {
             let slicing = cut_all(spec, &stop);
@@ -283,6 +287,9 @@ mod tests {
         assert_eq!(cut_all(&spec, &stop).unwrap_err().kind, ErrorKind::Source);
         stop.set();
         assert_eq!(cut_all(&spec, &stop).unwrap_err().kind, ErrorKind::Cancelled);
+        for _ in 0..100 {
+            assert_eq!(plan_slices_until(&spec, &mut || true).unwrap_err().kind, ErrorKind::Cancelled);
+        }
     }
 
     #[test]

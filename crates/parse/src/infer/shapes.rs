@@ -11,8 +11,11 @@ use super::front::Front;
 use super::rows::{Candidate, MOST_FIELDS, RowReader, texts_of};
 use crate::automaton::{Automaton, Event, START};
 
-/// Rows from the first of the commonest number of fields on, and rows at the end, whose fields are told.
-const TOLD_ROWS: usize = 30;
+/// Rows from the first of the commonest number of fields on whose fields are told.
+const HEAD_ROWS: usize = 30;
+
+/// Rows at the end whose fields are told: the longest footer that a layout can have, and the row before it.
+const TAIL_ROWS: usize = 101;
 
 /// A sample, read by one dialect.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -84,13 +87,13 @@ pub fn shape_of(sample: &[u8], candidate: &Candidate, row_end: &RowEnd, is_whole
         if first.is_none() && row.len() != common {
             shape.front.add(row);
             above = Some(place.clone());
-        } else if shape.head.len() < TOLD_ROWS {
+        } else if shape.head.len() < HEAD_ROWS {
             shape.head.push(texts_of(row));
             lines += reader.line_ends(&sample[lines_at..place.start]);
             lines_at = place.start;
             shape.head_lines.push(lines);
         }
-        if shape.rows + TOLD_ROWS as u64 > rows {
+        if shape.rows + TAIL_ROWS as u64 > rows {
             shape.tail_shape.push(row.len());
             shape.tail.push(texts_of(row));
         }
@@ -211,7 +214,7 @@ mod tests {
         let found = shape(&format!("{lines}\nid,name\n{rows}"), ";", None, true);
         assert_eq!((found.front.rows, found.front.last_line, &found.front.begin[..]), (251, 251, ""));
         assert_eq!(found.front.last, ["id,name"]);
-        assert_eq!((found.head.len(), found.head_lines[0], found.head_lines[1]), (TOLD_ROWS, 252, 253));
+        assert_eq!((found.head.len(), found.head_lines[0], found.head_lines[1]), (HEAD_ROWS, 252, 253));
         assert_eq!(found.head[0], ["0", "a"]);
     }
 
