@@ -253,7 +253,7 @@ def test_a_table_that_does_not_fit_is_refused_before_anything_happens(data: Path
     assert query(data, "SELECT count(*) FROM duckdb_tables()") == [(1,)]
 
 
-def test_cancelled_while_the_files_are_looked_at(data: Path) -> None:
+def test_cancelled_before_the_files_are_looked_at(data: Path) -> None:
     """The database is not opened."""
     cancel = threading.Event()
     cancel.set()
