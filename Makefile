@@ -53,8 +53,26 @@ test-faults: .venv-ci/.requirements ## tests of kills, cuts, dead servers and fu
 
 .PHONY: test-every-case
 test-every-case: .venv-ci/.requirements ## both, with every case on every version of the server and every instruction set
-	@HEADRACE_EVERY_CASE=1 $(call IN_VENV,.venv-ci) .ci/steps all
-	@HEADRACE_EVERY_CASE=1 $(call IN_VENV,.venv-ci) .ci/steps faults
+	@HEADRACE_CASES=every $(call IN_VENV,.venv-ci) .ci/steps all
+	@HEADRACE_CASES=every $(call IN_VENV,.venv-ci) .ci/steps faults
+
+.PHONY: pytest
+pytest: .venv-ci/.built ## only the tests in Python (ARGUMENTS="tests/cli -k progress")
+	@$(call IN_VENV,.venv-ci) .ci/pytest $(ARGUMENTS)
+
+.PHONY: nightly
+nightly: .venv-ci/.built ## what takes longer, in ten shards: those that have not passed with this code (SHARDS="neon kills", or numbers)
+	@$(call IN_VENV,.venv-ci) python -m tests.nightly run $(SHARDS)
+
+# Twelve shards of the modules of pytest and one of cargo's tests; each can be run again by itself.
+STRESS_SHARDS ?= cargo 1 2 3 4 5 6 7 8 9 10 11 12
+.PHONY: stress
+stress: .venv-ci/.built ## all tests with the CPU taken away: busy loops, processes stopped at random (STRESS_SHARDS="cargo 3")
+	@for shard in $(STRESS_SHARDS); do \
+		printf '\n=== stress: %s\n' "$$shard"; \
+		if [ "$$shard" = cargo ]; then command=".ci/steps cargo"; else command="env HEADRACE_SHARD=$$shard/12 .ci/pytest"; fi; \
+		$(call IN_VENV,.venv-ci) python -m tests.stress -- $$command || exit 1; \
+	done
 
 .PHONY: lint
 lint: .venv-ci/.requirements ## only the checks that run nothing: format, lints, types, layers
@@ -75,7 +93,7 @@ KILLS ?= 200
 TERMINATIONS ?= 50
 .PHONY: soak
 soak: .venv-ci/.built ## loads into PostgreSQL killed at 200 random moments each, plain and divided, and with 50 sessions terminated; divided ones into DuckDB (about 35 minutes)
-	@HEADRACE_EVERY_CASE=1 HEADRACE_REAL_STARTS=1 HEADRACE_SOAK_KILLS=$(KILLS) HEADRACE_SOAK_PACKAGE_KILLS=$(KILLS) HEADRACE_SOAK_TERMINATIONS=$(TERMINATIONS) .venv-ci/bin/python -m pytest --quiet -n 2 \
+	@HEADRACE_CASES=every HEADRACE_REAL_STARTS=1 HEADRACE_SOAK_KILLS=$(KILLS) HEADRACE_SOAK_PACKAGE_KILLS=$(KILLS) HEADRACE_SOAK_TERMINATIONS=$(TERMINATIONS) .venv-ci/bin/python -m pytest --quiet -n 2 \
 		-o faulthandler_timeout=0 --dist loadfile tests/integration/test_postgres_interruption.py tests/integration/test_postgres_partition_interruption.py \
 		tests/integration/test_postgres_declared.py tests/integration/test_duckdb_partition_interruption.py \
 		tests/integration/test_control_interruption.py tests/integration/test_nightly_example.py \

@@ -19,10 +19,12 @@ settings.register_profile("ci", derandomize=True)
 if os.environ.get("CI"):
     settings.load_profile("ci")
 
-# Set by `make test-every-case`: every case runs on every server version and every instruction set, and with every value
-# of parameters that are taken in turn. Otherwise each case runs with one of them, so that a function with several cases
-# meets all.
-EVERY_CASE_VARIABLE = "HEADRACE_EVERY_CASE"
+# Which cases run. `short`, the default: each case with one server version, one instruction set, and one value of the
+# parameters that are taken in turn, so that a function with several cases meets all. `others`: those that `short`
+# leaves out (`make nightly`). `every`: both (`make test-every-case`).
+CASES_VARIABLE = "HEADRACE_CASES"
+# `2/5`: the second of five shards of the modules. A module is always in the same one.
+SHARD_VARIABLE = "HEADRACE_SHARD"
 # Fixtures whose values are taken in turn. `@pytest.mark.in_turn("name")` names parameters of a function besides: such
 # as do not depend on the others, like what is done behind a kill, whatever was killed. `among="postgres "`: only the
 # values that begin so are taken in turn, the others run with every case.
@@ -30,14 +32,31 @@ TAKEN_IN_TURN = frozenset({"postgres_versions", "cpu_path"})
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leaves out what is not the turn of a case; the count of `deselected` tells how many."""
-    if EVERY_CASE_VARIABLE in os.environ:
-        return
-    kept = _whose_turn_it_is(items)
+    """Leaves out other shards, and what is not the turn of a case; the count of `deselected` tells how many."""
+    chosen = [item for item in _chosen_cases(items) if _is_in_shard(item)]
+    kept = {item.nodeid for item in chosen}
     left_out = [item for item in items if item.nodeid not in kept]
     if left_out:
         config.hook.pytest_deselected(items=left_out)
-        items[:] = [item for item in items if item.nodeid in kept]
+        items[:] = chosen
+
+
+def _chosen_cases(items: list[pytest.Item]) -> list[pytest.Item]:
+    cases = os.environ.get(CASES_VARIABLE, "short")
+    if cases == "every":
+        return items
+    if cases not in ("short", "others"):
+        raise pytest.UsageError(f"{CASES_VARIABLE} is {cases!r}; expected short, others or every")
+    short = _whose_turn_it_is(items)
+    return [item for item in items if (item.nodeid in short) == (cases == "short")]
+
+
+def _is_in_shard(item: pytest.Item) -> bool:
+    """Whether the module of this item belongs to the shard that was asked for; without one, every module does."""
+    shard, _, shards = os.environ.get(SHARD_VARIABLE, "1/1").partition("/")
+    if not (shard.isdecimal() and shards.isdecimal() and 1 <= int(shard) <= int(shards)):
+        raise pytest.UsageError(f"{SHARD_VARIABLE} is {shard}/{shards}; expected a number and how many, like 2/5")
+    return crc32(item.nodeid.partition("::")[0].encode()) % int(shards) == int(shard) - 1
 
 
 def _whose_turn_it_is(items: list[pytest.Item]) -> set[str]:

@@ -13,6 +13,7 @@ import typer
 
 from headrace.cli.failures import run_app
 from tests.cli.conftest import CommandLine
+from tests.patience import HANG_SECONDS
 from tests.snapshots import assert_snapshot
 
 COMMANDS = [
@@ -160,7 +161,7 @@ def test_a_reader_that_goes_away_is_no_error() -> None:
     process.stdout.close()
     assert process.stderr.read() == b""
     process.stderr.close()
-    process.wait(timeout=30)
+    process.wait(HANG_SECONDS)
 
 
 def test_help_imports_nothing_heavy() -> None:

@@ -21,10 +21,10 @@ import pytest
 from headrace.cli.private_server import PrivateServer
 from tests.cli.conftest import CommandLine
 from tests.cli.filters import stable
+from tests.patience import HANG_SECONDS
 from tests.snapshots import assert_snapshot
 
 ROOT = Path(__file__).parents[2]
-WAIT_SECONDS = 60
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ def demo_process(folder: Path) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
     talk = folder / "talk"
     with talk.open("wb") as file, subprocess.Popen([*command, "--json"], stdout=file, stderr=file) as process:
         try:
-            deadline = time.monotonic() + WAIT_SECONDS
+            deadline = time.monotonic() + HANG_SECONDS
             while "lineitem: loading" not in talk.read_text():
                 assert process.poll() is None and time.monotonic() < deadline, talk.read_text()
                 time.sleep(0.01)
@@ -57,7 +57,7 @@ def demo_process(folder: Path) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
 
 def wait_for_end(process_id: int) -> None:
     """Waits until the server is gone."""
-    deadline = time.monotonic() + WAIT_SECONDS
+    deadline = time.monotonic() + HANG_SECONDS
     with suppress(OSError):
         while Path(f"/proc/{process_id}/cmdline").read_bytes():  # empty: ended, but nobody has asked how
             assert time.monotonic() < deadline, "the server still runs"
@@ -86,7 +86,7 @@ def test_the_demo_as_json(headrace: CommandLine, folder: Path) -> None:
 def test_ctrl_c_stops_the_server_too(folder: Path) -> None:
     with demo_process(folder) as (process, server):
         process.send_signal(signal.SIGINT)
-        assert process.wait(WAIT_SECONDS) == 3
+        assert process.wait(HANG_SECONDS) == 3
         assert not Path(f"/proc/{server}").exists()
         assert not (folder / "demo" / "postgres").exists()
 
@@ -95,7 +95,7 @@ def test_ctrl_c_stops_the_server_too(folder: Path) -> None:
 def test_the_server_dies_with_a_demo_that_is_killed(headrace: CommandLine, folder: Path) -> None:
     with demo_process(folder) as (process, server):
         process.kill()
-        process.wait(WAIT_SECONDS)
+        process.wait(HANG_SECONDS)
         wait_for_end(server)
     assert (folder / "demo" / "postgres").exists()
     again = headrace("demo", "--to", "postgres", "--scale", "0.001", "--chunks", "1", "--quiet")

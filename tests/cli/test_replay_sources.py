@@ -14,6 +14,7 @@ import pytest
 
 from tests.cli.conftest import CommandLine, Outcome
 from tests.cli.filters import stable
+from tests.patience import HANG_SECONDS
 from tests.snapshots import assert_snapshot
 
 PACKAGE = """\
@@ -110,7 +111,7 @@ def test_files_archives_and_pipes_that_are_gone(headrace: CommandLine, folder: P
     writer = threading.Thread(target=(folder / "orders_3.csv").write_text, args=(text,), daemon=True)
     writer.start()
     run = loaded_run(headrace)
-    writer.join(10)
+    writer.join(HANG_SECONDS)
     gone(folder)
     assert copied(headrace, folder, run) == b"x;2026-01-02;a\ny;;b\nc;z;2026-01-03\r\nnever;e;5\n"
     (folder / "repair").write_bytes(b"10;2026-01-02;a\n11;;b\nc;12;2026-01-03\n2026-01-05;e;5\n")

@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.patience import HANG_SECONDS
+
 WAITS_FOR_EVER = """
 import sys, threading, time
 from headrace.cli.signals import STOPPING, cancel_on_signals, write_now
@@ -148,7 +150,7 @@ def test_the_second_signal_ends_the_process(tmp_path: Path) -> None:
         read_until(process, "stopping: what has not begun to commit is rolled back")
         assert process.poll() is None
         process.send_signal(signal.SIGINT)
-        assert process.wait(timeout=10) == 3
+        assert process.wait(HANG_SECONDS) == 3
 
 
 def test_handlers_are_restored(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -160,7 +162,7 @@ def test_handlers_are_restored(monkeypatch: pytest.MonkeyPatch) -> None:
     cancel, said = threading.Event(), list[str]()
     with cancel_on_signals(cancel, lambda: said.append("stopping")):
         os.kill(os.getpid(), signal.SIGTERM)
-        deadline = time.monotonic() + 5
+        deadline = time.monotonic() + HANG_SECONDS
         while not cancel.is_set() and time.monotonic() < deadline:
             time.sleep(0.01)
     assert said == ["stopping"]
@@ -174,7 +176,7 @@ def test_a_cancelled_run_ends_with_3_and_its_document(tmp_path: Path, number: si
         read_until(process, "lineitem: loading")
         time.sleep(0.3)
         process.send_signal(number)
-        output, errors = process.communicate(timeout=30)
+        output, errors = process.communicate(timeout=HANG_SECONDS)
     assert process.returncode == 3
     assert "stopping: what has not begun to commit is rolled back" in errors
     assert "Traceback" not in errors
@@ -199,7 +201,7 @@ MOMENTS = {
 def send_itself(folder: Path, number: signal.Signals, moment: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     (folder / "endless.yaml").write_text(ENDLESS_PACKAGE)
     command = [sys.executable, "-c", SENDS_ITSELF, str(int(number)), moment, *arguments]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60)
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=HANG_SECONDS)
 
 
 @pytest.mark.in_turn("number", "json_option")

@@ -1,4 +1,8 @@
-"""Runs the real command line in a process of its own, on a package, files and a database in one folder."""
+"""Runs the command line on a package, files and a database in one folder.
+
+A command whose end is awaited runs inside the process of the tests (`inside.py`): starting a process costs more than
+most loads. One that is watched, killed or measured (`started`, `own_processes`) has a process of its own.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +16,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import duckdb
 
 from headrace.tpch import package_path
+from tests.integration.inside import can_run_inside, run_inside
 from tests.integration.starts import start
+from tests.stress import go_on, stop
 
 TIMEOUT_SECONDS = 120
 _POLL_SECONDS = 0.002
@@ -90,13 +97,19 @@ _FILTERS = [
 
 @dataclass(frozen=True)
 class Ended:
-    """How a command ended. `peak_resident_bytes`: the kernel's high-water mark when it was last looked at."""
+    """How a command ended."""
 
     exit_code: int
     stdout: str
     stderr: str
     seconds: float
-    peak_resident_bytes: int
+    own_peak_resident_bytes: int | None = None
+
+    @property
+    def peak_resident_bytes(self) -> int:
+        """The kernel's high-water mark of its process when it was last looked at."""
+        assert self.own_peak_resident_bytes is not None, "the command had no process of its own: `own_processes`"
+        return self.own_peak_resident_bytes
 
     @property
     def summary(self) -> dict[str, Any]:
@@ -119,17 +132,12 @@ class Ended:
 class Running:
     """A command that runs. Its output goes to files, so that no pipe can fill up."""
 
-    def __init__(
-        self, arguments: Sequence[str], folder: Path, environment: Mapping[str, str] | None, *, real: bool
-    ) -> None:
-        self._folder = folder
+    def __init__(self, arguments: Sequence[str], folder: Path, variables: Mapping[str, str], *, real: bool) -> None:
         self._started = time.monotonic()
-        number = len(list(folder.glob(".stdout.*")))
-        self._outputs = [folder / f".stdout.{number}", folder / f".stderr.{number}"]
+        self._outputs = output_files(folder)
         self.ended: Ended | None = None
         self._peak_resident_bytes = 0
         with self._outputs[0].open("wb") as stdout, self._outputs[1].open("wb") as stderr:
-            variables = {**os.environ, "NO_COLOR": "1", "COLUMNS": "80", **(environment or {})}
             self.process = start(arguments, folder, variables, (stdout, stderr), real=real)
 
     @property
@@ -144,9 +152,8 @@ class Running:
             self._peak_resident_bytes = max(self._peak_resident_bytes, _peak_resident_bytes(self.process.pid))
             exit_code = self.process.poll(seconds)
             if exit_code is not None:
-                stdout, stderr = (path.read_text(encoding="utf-8", errors="surrogateescape") for path in self._outputs)
                 took = time.monotonic() - self._started
-                self.ended = Ended(exit_code, stdout, stderr, took, self._peak_resident_bytes)
+                self.ended = Ended(exit_code, *texts_of(self._outputs), took, self._peak_resident_bytes)
         return self.ended
 
     def wait(self) -> Ended:
@@ -170,18 +177,38 @@ class Running:
 
     def freeze(self) -> None:
         """Stops the process in the middle of whatever it does, and returns when it stands still."""
-        self.signal(signal.SIGSTOP)
+        if self.poll() is None:
+            with suppress(ProcessLookupError):
+                stop(self.process.pid)
         while self.poll() is None and _state_of(self.process.pid) not in "Tt":
             time.sleep(_POLL_SECONDS)
 
     def thaw(self) -> None:
         """Lets a frozen process go on."""
-        self.signal(signal.SIGCONT)
+        if self.poll() is None:
+            with suppress(ProcessLookupError):
+                go_on(self.process.pid)
 
     def end(self) -> None:
         """Makes sure that nothing runs on."""
         self.signal(signal.SIGKILL)
         self.wait()
+
+
+def output_files(folder: Path) -> list[Path]:
+    """Where the next command writes to: standard output, standard error."""
+    number = len(list(folder.glob(".stdout.*")))
+    return [folder / f".stdout.{number}", folder / f".stderr.{number}"]
+
+
+def texts_of(outputs: Iterable[Path]) -> list[str]:
+    """What a command has written."""
+    return [path.read_text(encoding="utf-8", errors="surrogateescape") for path in outputs]
+
+
+def variables_of(environment: Mapping[str, str] | None) -> dict[str, str]:
+    """The environment of a command."""
+    return {**os.environ, "NO_COLOR": "1", "COLUMNS": "80", **(environment or {})}
 
 
 def _state_of(process_id: int) -> str:
@@ -205,6 +232,12 @@ class Project:
 
     # Whether its commands are started as users start them, where a test looks at processes.
     real_starts = False
+    # Whether each of its commands has a process of its own, where a test looks at memory or at locks of files.
+    own_processes = False
+    # What its commands find in their environment besides, such as a password.
+    environment: Mapping[str, str] = MappingProxyType({})
+    # A command that starts its commands, such as `ip netns exec`.
+    prefix: Sequence[str] = ()
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -267,14 +300,26 @@ class Project:
         return self.command(self.resume_command(*arguments))
 
     def command(self, arguments: Sequence[str], environment: Mapping[str, str] | None = None) -> Ended:
-        """Runs any command in the folder."""
-        with self.started(arguments, environment) as running:
-            return running.wait()
+        """Runs any command in the folder and waits for its end."""
+        arguments = [*self.prefix, *arguments]
+        variables = variables_of({**self.environment, **(environment or {})})
+        if self.real_starts or self.own_processes or not can_run_inside(arguments, variables):
+            with self._running(arguments, variables) as running:
+                return running.wait()
+        started, outputs = time.monotonic(), output_files(self.folder)
+        exit_code = run_inside(arguments, self.folder, variables, outputs)
+        return Ended(exit_code, *texts_of(outputs), time.monotonic() - started)
 
     @contextmanager
     def started(self, arguments: Sequence[str], environment: Mapping[str, str] | None = None) -> Iterator[Running]:
         """A command that has been started, and is ended with the block."""
-        running = Running(arguments, self.folder, environment, real=self.real_starts)
+        variables = variables_of({**self.environment, **(environment or {})})
+        with self._running([*self.prefix, *arguments], variables) as running:
+            yield running
+
+    @contextmanager
+    def _running(self, arguments: Sequence[str], variables: Mapping[str, str]) -> Iterator[Running]:
+        running = Running(arguments, self.folder, variables, real=self.real_starts)
         try:
             yield running
         finally:

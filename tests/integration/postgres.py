@@ -6,13 +6,13 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from headrace.tpch import package_path, text_files
-from tests.integration.driver import PACKAGE, Project, Running
+from tests.integration.driver import PACKAGE, Project
+from tests.patience import HANG_SECONDS
 from tests.servers.cluster import Database, ServerError, identifier
 
 # ORDERS of `PACKAGE`, as the table of a user would be.
@@ -24,7 +24,6 @@ _DUCKDB_CONNECTION = "{type: duckdb, path: warehouse.duckdb, lock_timeout_second
 _DUCKDB_DESTINATION = 'table: "${table}", target: "${target}"}'
 # What may be in the ledger's schema when nothing runs.
 _LEDGER_TABLES = ("commit", "lineage", "replay", "run", "slice", "task", "unit")
-_SESSIONS_END_SECONDS = 10
 
 # Tables and views that are no part of the server or the ledger.
 _RELATIONS = """
@@ -128,7 +127,7 @@ class PostgresProject(Project):
         self.target = target
         self.lock_timeout_seconds = lock_timeout_seconds
         self.url = target.url
-        self.environment: dict[str, str] = target.environment
+        self.environment = target.environment
         super().__init__(folder)
 
     def package(self, text: str) -> None:
@@ -141,12 +140,6 @@ class PostgresProject(Project):
         clause = f", partition: {{range: {{column: {partition}}}}}" if partition else ""
         assert _DUCKDB_DESTINATION in PACKAGE
         self.package(PACKAGE.replace(_DUCKDB_DESTINATION, f"{_DUCKDB_DESTINATION[:-1]}, load: {load}{clause}}}"))
-
-    @contextmanager
-    def started(self, arguments: Sequence[str], environment: Mapping[str, str] | None = None) -> Iterator[Running]:
-        """As in `Project`, with the password where the client looks for it."""
-        with super().started(arguments, {**self.environment, **(environment or {})}) as running:
-            yield running
 
     def example(self, files: Path, *arguments: str, mode: str, tables: Sequence[str] = ()) -> list[str]:
         """The command that runs examples/tpch/load.yaml."""
@@ -187,7 +180,7 @@ class PostgresProject(Project):
     def left_in_database(self) -> list[str]:
         """The same without files. Sessions of a client that has just died are given a moment to end."""
         sql = _LEFTOVERS.format(ledger=", ".join(f"'{name}'" for name in _LEDGER_TABLES))
-        deadline = time.monotonic() + _SESSIONS_END_SECONDS
+        deadline = time.monotonic() + HANG_SECONDS
         while True:
             left = [str(name) for (name,) in self.query(sql)]
             if not any(name.startswith(("session", "advisory")) for name in left) or time.monotonic() > deadline:

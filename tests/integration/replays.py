@@ -7,7 +7,8 @@ import sys
 import time
 from pathlib import Path
 
-from tests.integration.driver import GOOD_ROWS, TIMEOUT_SECONDS, Project, Running
+from tests.integration.driver import GOOD_ROWS, Project, Running
+from tests.patience import HANG_SECONDS
 
 _POLL_SECONDS = 0.002
 
@@ -35,7 +36,7 @@ def replay_folders(project: Project) -> list[Path]:
 
 def wait_for_replay(project: Project, running: Running, event: str) -> None:
     """Until a replay has written this event, or has ended."""
-    deadline = time.monotonic() + TIMEOUT_SECONDS
+    deadline = time.monotonic() + HANG_SECONDS
     while running.poll() is None and event not in _events(project):
         assert time.monotonic() < deadline, f"no event {event}:\n{running.stderr}"
         time.sleep(_POLL_SECONDS)

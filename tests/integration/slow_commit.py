@@ -6,6 +6,7 @@ import signal
 import time
 
 from tests.integration.postgres import PostgresProject
+from tests.patience import HANG_SECONDS
 
 _SLEEPS = """
 CREATE TABLE public.awake (yes BOOLEAN);
@@ -34,7 +35,7 @@ def kill_at_the_switch(project: PostgresProject, table: str) -> None:
         project.target.session(f"BEGIN; LOCK TABLE {table} IN SHARE MODE"),
         project.started(project.arguments("--streams", "4")) as running,
     ):
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + HANG_SECONDS
         while project.query(_WAITING) == [("0",)]:
             assert running.poll() is None and time.monotonic() < deadline, running.stderr
             time.sleep(0.02)

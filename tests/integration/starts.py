@@ -16,15 +16,17 @@ from pathlib import Path
 from typing import BinaryIO, Protocol
 
 from tests.integration.start_server import MOST_BYTES
+from tests.patience import HANG_SECONDS
 
 _ROOT = Path(__file__).parents[2]
-_HEADRACE = [sys.executable, "-m", "headrace"]
+HEADRACE = [sys.executable, "-m", "headrace"]
 # Of the session, before any test has changed them.
 _VARIABLES = dict(os.environ)
-# Those that a process reads when it begins.
+# Those that a process reads when it begins: the interpreter, the C library, the core (once, for all that follows).
 _OF_THE_START = ("PYTHON", "LD_", "LC_", "LANG", "MALLOC_", "GLIBC_")
+_OF_THE_CORE = "HEADRACE_CPU"
 # Set: every command is started as users do.
-_REAL = "HEADRACE_REAL_STARTS"
+REAL_STARTS_VARIABLE = "HEADRACE_REAL_STARTS"
 
 
 class Started(Protocol):
@@ -48,12 +50,20 @@ def start(
 ) -> Started:
     """Starts a program without standard input. `real`: as users do, whatever it is."""
     message = json.dumps({"arguments": [*arguments][3:], "folder": str(folder), "environment": dict(environment)})
-    if real or _REAL in os.environ or [*arguments][:3] != _HEADRACE or len(message) > MOST_BYTES // 2:
+    if real or REAL_STARTS_VARIABLE in os.environ or [*arguments][:3] != HEADRACE or len(message) > MOST_BYTES // 2:
         return _Program(arguments, folder, environment, outputs)
-    changed = {name for name in {*environment, *_VARIABLES} if environment.get(name) != _VARIABLES.get(name)}
-    if any(name.startswith(_OF_THE_START) for name in changed):
+    if any(name.startswith(_OF_THE_START) for name in _changed(environment)):
         return _Program(arguments, folder, environment, outputs)
     return _Forked(message, outputs)
+
+
+def changed_at_the_start(environment: Mapping[str, str]) -> bool:
+    """Whether these variables differ from those of the session where a process reads them only once."""
+    return any(name.startswith((*_OF_THE_START, _OF_THE_CORE)) for name in _changed(environment))
+
+
+def _changed(environment: Mapping[str, str]) -> set[str]:
+    return {name for name in {*environment, *_VARIABLES} if environment.get(name) != _VARIABLES.get(name)}
 
 
 class _Program:
@@ -133,7 +143,7 @@ def _server() -> socket.socket:
     def end() -> None:
         ours.close()
         with suppress(subprocess.TimeoutExpired):
-            process.wait(timeout=10)
+            process.wait(HANG_SECONDS)
 
     atexit.register(end)
     return ours

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tests.integration.driver import Ended, Project
+from tests.patience import HANG_SECONDS
 
 PACKAGE = """
 headrace: 1
@@ -77,7 +78,7 @@ def keyed(ended: Ended) -> dict[str, Any]:
 
 
 def wait_until(is_so: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + HANG_SECONDS
     while not is_so():
         assert time.monotonic() < deadline
         time.sleep(0.02)

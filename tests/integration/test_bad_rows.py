@@ -134,6 +134,7 @@ def _long_line(length: int) -> bytes:
 @pytest.mark.parametrize("place", ["middle", "end"])
 def test_a_line_of_200_megabytes(project: Project, place: str) -> None:
     """It is rejected while it is passed over: neither the rows around it nor memory are lost."""
+    project.own_processes = True
     project.file("orders.tbl.1", GOOD + _long_line(LONG) + (b"\n" + AFTER if place == "middle" else b""))
     rows = 101 if place == "middle" else 100
     ended = project.run(limit=1)
@@ -145,6 +146,7 @@ def test_a_line_of_200_megabytes(project: Project, place: str) -> None:
 
 
 def test_a_line_of_200_megabytes_over_the_limit(project: Project) -> None:
+    project.own_processes = True
     before = Before.of(project)
     project.file("orders.tbl.1", GOOD + _long_line(LONG) + b"\n" + AFTER)
     ended = project.run()

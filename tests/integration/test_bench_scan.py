@@ -12,6 +12,7 @@ import pytest
 
 from tests.integration.driver import Ended, Project
 from tests.integration.postgres import PostgresProject
+from tests.patience import HANG_SECONDS
 from tests.servers.cluster import LOADER, PASSWORD
 from tests.snapshots import assert_snapshot
 
@@ -258,7 +259,7 @@ def test_ctrl_c(kind: str, request: pytest.FixtureRequest) -> None:
     connection = project.url if isinstance(project, PostgresProject) else "duckdb:warehouse.duckdb"
     command = [sys.executable, "-m", "headrace", "bench", "scan", connection, "orders", "orders_hashed", "--sql", LONG]
     with project.started([*command, "--repetitions", "1"]) as running:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + HANG_SECONDS
         while "sql 1:" not in running.stderr and time.monotonic() < deadline:
             time.sleep(0.05)
         running.signal(signal.SIGINT)
@@ -277,12 +278,12 @@ def test_ctrl_c_while_somebody_has_the_table(postgres_project: PostgresProject) 
         postgres_project.target.session("BEGIN; LOCK TABLE orders_hashed IN ACCESS EXCLUSIVE MODE"),
         postgres_project.started(command) as running,
     ):
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + HANG_SECONDS
         while postgres_project.query(waiting) == [("0",)] and time.monotonic() < deadline:
             time.sleep(0.05)
         signalled = time.monotonic()
         running.signal(signal.SIGINT)
         ended = running.wait()
-        assert time.monotonic() - signalled < 10
+        assert time.monotonic() - signalled < HANG_SECONDS
     assert ended.exit_code == 3
     assert "cancelled" in ended.stderr

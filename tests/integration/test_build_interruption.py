@@ -14,6 +14,7 @@ from tests.integration.builds import JOINED, LINES, MAKE, BuildProject, build, b
 from tests.integration.control_flow import TARGETS
 from tests.integration.driver import Running
 from tests.integration.postgres import PostgresProject
+from tests.patience import HANG_SECONDS
 from tests.servers.cluster import Cluster
 
 pytestmark = pytest.mark.faults
@@ -29,7 +30,6 @@ STOPS = """\
 """
 # Hangs while its builder is looked at: each row of it takes a while.
 SLOW = "SELECT id, pg_sleep(0.1)::text AS waited FROM line"
-_SECONDS = 30
 
 
 @pytest.fixture(params=TARGETS)
@@ -57,7 +57,7 @@ def hidden_tables(project: BuildProject) -> list[str]:
 
 def wait_until_filling(project: BuildProject, running: Running, sessions: int = 1) -> None:
     """Returns when so many sessions insert."""
-    deadline = time.monotonic() + _SECONDS
+    deadline = time.monotonic() + HANG_SECONDS
     busy = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'INSERT INTO \"headrace\"%' AND state = 'active'"
     while running.poll() is None and int(str(project.rows(busy)[0][0])) < sessions:
         assert time.monotonic() < deadline, running.stderr

@@ -14,8 +14,9 @@ from pathlib import Path
 import pytest
 
 from tests.integration.control_flow import TARGETS
-from tests.integration.driver import TIMEOUT_SECONDS, Ended, Project, Running
+from tests.integration.driver import Ended, Project, Running
 from tests.integration.postgres import PostgresProject
+from tests.patience import FOR_EVER_SECONDS, HANG_SECONDS
 from tests.servers.cluster import Cluster
 
 ROWS = 100
@@ -23,8 +24,6 @@ ROWS = 100
 LONG = 300_000
 TURNS = 100
 LIMIT_SECONDS = 1.5
-# A task that is stopped by its limit may take so much longer.
-GRACE_SECONDS = 3
 HEAD = """\
 headrace: 1
 package: targets
@@ -79,7 +78,7 @@ def locked_until_a_try_failed(project: PostgresProject) -> Iterator[Running]:
     with ExitStack() as commands:
         with project.target.session("BEGIN; LOCK TABLE orders IN SHARE MODE"):
             running = commands.enter_context(project.started(project.arguments()))
-            deadline = time.monotonic() + TIMEOUT_SECONDS
+            deadline = time.monotonic() + HANG_SECONDS
             while running.poll() is None and not tries(project, "load"):
                 assert time.monotonic() < deadline, running.stderr
                 time.sleep(0.02)
@@ -122,13 +121,12 @@ def test_a_flow_whose_source_stands_still(project: Project, target: str) -> None
         ended = project.run()
     assert task_errors(ended) == {"slow": "timeout"}, ended.stderr
     assert counted(project) == (ROWS + 1, ROWS + 1)
-    assert seconds_of(project, "slow") < LIMIT_SECONDS + GRACE_SECONDS
     assert project.leftovers() == []
 
 
 def test_a_flow_that_waits_for_a_lock(warehouse: PostgresProject) -> None:
     """The limit is shorter than that of the lock, and somebody keeps the table until the later task starts."""
-    warehouse.lock_timeout_seconds = 60
+    warehouse.lock_timeout_seconds = FOR_EVER_SECONDS
     warehouse.file("orders.csv", numbers(ROWS))
     warehouse.execute(CREATE)
     for target in ("append", "replace"):
@@ -138,7 +136,6 @@ def test_a_flow_that_waits_for_a_lock(warehouse: PostgresProject) -> None:
         warehouse.package(f"{HEAD}tasks:\n  {slow}\n  {later}\n")
         with warehouse.target.session("BEGIN; LOCK TABLE orders IN SHARE MODE"):
             ended = warehouse.run()
-        assert seconds_of(warehouse, "slow") < LIMIT_SECONDS + GRACE_SECONDS
         assert task_errors(ended) == {"slow": "timeout"}, ended.stderr
         assert counted(warehouse) == (0, 0)
         assert counted(warehouse, "others") == (ROWS, ROWS)
@@ -148,7 +145,7 @@ def test_a_flow_that_waits_for_a_lock(warehouse: PostgresProject) -> None:
 @pytest.mark.parametrize("target", ["append", "replace"])
 def test_a_limit_that_a_later_try_keeps(warehouse: PostgresProject, target: str) -> None:
     """A try that was stopped while it waited for a lock leaves nothing in the way of the next one."""
-    warehouse.lock_timeout_seconds = 60
+    warehouse.lock_timeout_seconds = FOR_EVER_SECONDS
     warehouse.file("orders.csv", numbers(ROWS))
     warehouse.execute(CREATE)
     warehouse.package(f"{HEAD}tasks:\n  load: {{timeout_seconds: {LIMIT_SECONDS}, {RETRY}, {flow(target=target)}}}\n")

@@ -161,6 +161,7 @@ def test_generated_rows_equal_those_of_files(project: Project, serial: Project) 
 @pytest.mark.parametrize("target", ["duckdb", "null"])
 def test_memory_is_bounded(project: Project, tpch_files: Path, target: str) -> None:
     """Sixteen streams and 300 MB of text: as the kernel counts it, and as the summary says."""
+    project.own_processes = True
     project.tpch("lineitem")
     project.link(tpch_files.glob("lineitem.*"), copies=8)
     override = ["--connection", "warehouse=null:"] if target == "null" else []

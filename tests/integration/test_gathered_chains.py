@@ -154,6 +154,7 @@ def test_it_is_cancelled_in_either_query(orders: Project, slow: int) -> None:
 
 def test_memory_is_bounded_in_both(orders: Project) -> None:
     """Each of two instances has more rows than it may keep."""
+    orders.own_processes = True
     many = (
         "SELECT id * 60 + b.y AS id, repeat(note, 10) AS note, row_number() "
         "OVER (ORDER BY hash(note, id, b.y), id, b.y) AS place FROM orders, range(60) AS b(y)"

@@ -203,6 +203,7 @@ def test_plan_says_what_it_does(orders: Project) -> None:
 
 def test_memory_is_bounded_and_rows_are_put_aside(orders: Project) -> None:
     """All rows a hundred times, sorted, are more than the instance may have."""
+    orders.own_processes = True
     sql = (
         "SELECT id * 200 + b.y AS id, repeat(note, 10) AS note, row_number() "
         "OVER (ORDER BY hash(note, id, b.y), id, b.y) AS place FROM orders, range(200) AS b(y)"

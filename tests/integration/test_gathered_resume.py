@@ -17,6 +17,7 @@ from tests.integration.driver import Ended, Project
 from tests.integration.gate import BEHIND
 from tests.integration.postgres import PostgresProject
 from tests.integration.query_scenes import ROWS, package, write_files
+from tests.patience import HANG_SECONDS
 
 CHAIN = (
     "SELECT *, coalesce(quantity, 0) AS q FROM orders WHERE id % 10 <> 3",
@@ -120,7 +121,7 @@ def kill_before_the_switch(stored: PostgresProject, table: str) -> None:
         stored.target.session(f"BEGIN; LOCK TABLE {table} IN ACCESS SHARE MODE"),
         stored.started(stored.arguments("--streams", "4")) as running,
     ):
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + HANG_SECONDS
         while stored.query(WAITING) == [("0",)]:
             assert running.poll() is None and time.monotonic() < deadline, running.stderr
             time.sleep(0.02)

@@ -141,7 +141,7 @@ def test_a_run_into_duckdb(project: Project, some_seconds: list[Path]) -> None:
     metrics = metrics_of(project)
     check(metrics, "load_lineitem", "duckdb")
     assert metrics.destinations[-1].members["file_bytes"] > metrics.destinations[0].members["file_bytes"]
-    assert metrics.machine[-1].members["process"]["cpu_seconds"] > 1
+    assert metrics.machine[-1].members["process"]["cpu_seconds"] > 0
     assert project.leftovers() == []
 
 

@@ -4,10 +4,9 @@ what a cut has left unfinished is finished by `resume`, with every row once.
 
 from __future__ import annotations
 
-import os
 import signal
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -15,15 +14,15 @@ import pytest
 
 from tests.integration.driver import Ended, Running
 from tests.integration.postgres import Content, PostgresProject
+from tests.patience import HANG_SECONDS, wait_until
 from tests.servers.cluster import HOST, LOADER, Cluster, Database
 from tests.servers.farm import Farm
 from tests.servers.network import Conversation, Faults, Network, missing_for_networks
+from tests.stress import go_on, stop
 
 pytestmark = pytest.mark.faults
 
 STALL_SECONDS = 2
-# A run that has lost its network has so long to end: until it notices, and to clean up what can be reached.
-END_SECONDS = STALL_SECONDS + 12
 SLOW = 1_500_000.0
 # The client asks a silent server after a second, and gives it up after two more; so does the server.
 CLIENT_KEEPALIVE = "keepalives_idle=1&keepalives_interval=1&keepalives_count=2&connect_timeout=2"
@@ -39,7 +38,7 @@ class FarProject(PostgresProject):
     """A project whose commands run at the other end of the wire."""
 
     def __init__(self, folder: Path, database: Database, network: Network) -> None:
-        self.network = network
+        self.network, self.prefix = network, network.inside
         super().__init__(folder, database)
         self.url = f"{database.url.replace(HOST, network.server_address)}?{CLIENT_KEEPALIVE}"
         self.tpch("lineitem")
@@ -50,11 +49,6 @@ class FarProject(PostgresProject):
         path = self.folder / "package.yaml"
         limit = f"lock_timeout_seconds: 60, stall_timeout_seconds: {STALL_SECONDS}"
         path.write_text(path.read_text().replace("lock_timeout_seconds: 1", limit))
-
-    @contextmanager
-    def started(self, arguments: Sequence[str], environment: Mapping[str, str] | None = None) -> Iterator[Running]:
-        with super().started([*self.network.inside, *arguments], environment) as running:
-            yield running
 
     def stable(self, text: str) -> str:
         """Without the addresses of the wire."""
@@ -117,7 +111,7 @@ def check_complete(far: FarProject, expected: Content) -> None:
 def check_given_up(far: FarProject, running: Running, since: float) -> Ended:
     """The run ends by itself, in time, without a stack trace; the rows are not there."""
     ended = running.wait()
-    assert time.monotonic() - since < END_SECONDS
+    assert time.monotonic() - since < HANG_SECONDS
     assert ended.exit_code == 1, ended.stderr
     assert "Traceback" not in ended.stderr
     assert far.tables() == []
@@ -208,7 +202,7 @@ def test_cancelled_in_a_black_hole(far: FarProject) -> None:
         since = time.monotonic()
         running.signal(signal.SIGINT)
         assert running.wait().exit_code == 3
-        assert time.monotonic() - since < END_SECONDS
+        assert time.monotonic() - since < HANG_SECONDS
     assert far.tables() == []
 
 
@@ -240,8 +234,7 @@ def test_the_machine_of_the_client_vanishes(far: FarProject, expected: Content, 
             far.network.faults = Faults(is_cut=True)
         running.end()
     far.network.lose_connections()
-    time.sleep(5)
-    assert not far.query(f"SELECT application_name FROM pg_stat_activity WHERE usename = '{LOADER}'")
+    wait_until(lambda: not far.query(f"SELECT application_name FROM pg_stat_activity WHERE usename = '{LOADER}'"))
     far.resume().succeeded()
     check_complete(far, expected)
 
@@ -258,7 +251,7 @@ def test_a_black_hole_while_a_statement_runs(far: FarProject, expected: Content)
         since = time.monotonic()
         far.network.faults = Faults(is_cut=True)
         ended = running.wait()
-        assert time.monotonic() - since < END_SECONDS
+        assert time.monotonic() - since < HANG_SECONDS
         assert ended.exit_code == 1, ended.stderr
         assert far.content() == expected
     assert "was lost" in ended.error
@@ -277,12 +270,12 @@ def frozen_writers(far: FarProject) -> Iterator[None]:
     processes = [int(str(pid)) for (pid,) in found]
     assert processes
     for process in processes:
-        os.kill(process, signal.SIGSTOP)
+        stop(process)
     try:
         yield
     finally:
         for process in processes:
-            os.kill(process, signal.SIGCONT)
+            go_on(process)
 
 
 def test_a_server_that_pauses(far: FarProject, expected: Content) -> None:

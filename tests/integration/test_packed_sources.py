@@ -21,6 +21,7 @@ import pytest
 
 from tests.integration.driver import GOOD_ROWS, PACKAGE, Before, Ended, Project
 from tests.integration.postgres import Content, PostgresProject
+from tests.patience import HANG_SECONDS
 from tests.snapshots import assert_snapshot
 
 ROWS = GOOD_ROWS.encode()
@@ -158,7 +159,7 @@ def test_named_pipes(project: Project, compress: Callable[[bytes], bytes]) -> No
     writer = threading.Thread(target=write, daemon=True)
     writer.start()
     check_rows(project, project.run(files="one,two"))
-    writer.join(10)
+    writer.join(HANG_SECONDS)
     assert not writer.is_alive()
 
 
@@ -331,7 +332,7 @@ def test_a_pipe_that_nobody_writes_to_does_not_hold_up_a_cancelled_run(project: 
             running.signal(signal.SIGINT)
             ended = running.wait()
             assert (ended.exit_code, ended.summary["status"]) == (3, "cancelled"), ended.stderr
-            assert writer.wait(10) == -signal.SIGPIPE
+            assert writer.wait(HANG_SECONDS) == -signal.SIGPIPE
         finally:
             writer.kill()
             writer.wait()

@@ -105,6 +105,7 @@ def test_the_number_of_streams_changes_nothing(
 
 def test_memory_is_bounded(warehouse: PostgresProject, tpch_files: Path) -> None:
     """Sixteen streams and 300 MB of text, as the kernel counts it."""
+    warehouse.own_processes = True
     warehouse.tpch("lineitem")
     warehouse.link(tpch_files.glob("lineitem.*"), copies=8)
     ended = warehouse.run("--streams", "16")

@@ -319,6 +319,7 @@ def test_the_second_pass_does_not_succeed(warehouse: PostgresProject, event: str
 
 def test_the_budget_is_kept(warehouse: PostgresProject) -> None:
     """The keys need more memory than the run may have; they spill into its folder, and nothing of that stays."""
+    warehouse.own_processes = True
     note = "x" * 60
     create = CREATE_ORDERS.replace(COLUMNS, f"{COLUMNS}, UNIQUE (note)")
     warehouse.package(PACKAGE.replace("streams: 4", "streams: 2\nmemory: 240 MB"))

@@ -24,6 +24,7 @@ from tests.integration.test_postgres_interruption import (
     check_lost_connection,
     terminate,
 )
+from tests.patience import HANG_SECONDS
 from tests.servers.cluster import LOADER, Cluster
 
 pytestmark = pytest.mark.faults
@@ -229,7 +230,7 @@ def sessions(project: PostgresProject) -> list[Any]:
 
 def wait_for(condition: Callable[[], bool], seconds: float = 30) -> None:
     """Until it holds."""
-    deadline = time.monotonic() + seconds
+    deadline = time.monotonic() + HANG_SECONDS
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.01)

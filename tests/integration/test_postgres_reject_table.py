@@ -11,6 +11,7 @@ from headrace.targets.postgres.names import TableName, table_lock_key
 from tests.integration.driver import GOOD_ROWS, PACKAGE
 from tests.integration.postgres import PostgresProject
 from tests.integration.test_resumed_rejects import fail_at_the_switch, forget, last_run, write_files
+from tests.patience import HANG_SECONDS
 
 STORED = PACKAGE.replace('{limit: "${limit}"}', '{limit: "${limit}", table: bad_orders}')
 ACCOUNTS = 'SELECT run_id, count(*), count(DISTINCT "number"), max("number") FROM bad_orders GROUP BY run_id ORDER BY 1'
@@ -56,7 +57,7 @@ def test_killed_while_they_are_stored(warehouse: PostgresProject) -> None:
         warehouse.started(warehouse.arguments(limit=100)) as running,
         warehouse.target.session("BEGIN; LOCK TABLE bad_orders IN SHARE MODE"),
     ):
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + HANG_SECONDS
         while warehouse.query(waiting) == [("0",)]:
             assert running.poll() is None and time.monotonic() < deadline, running.stderr
         # Readers of the table that is loaded do not wait.
@@ -121,7 +122,7 @@ def test_another_table_of_that_name_since_the_plan(warehouse: PostgresProject) -
     key = table_lock_key(warehouse.target.name, TableName("public", "orders"))
     with warehouse.started(warehouse.arguments(limit=100)) as running:
         with warehouse.target.session(f"DO 'BEGIN PERFORM pg_advisory_lock({key}); END'"):
-            deadline = time.monotonic() + 60
+            deadline = time.monotonic() + HANG_SECONDS
             while not any("waiting up to" in str(event.get("text")) for event in warehouse.events()):
                 assert running.poll() is None and time.monotonic() < deadline, running.stderr
             warehouse.execute("CREATE TABLE bad_orders (run_id text)")

@@ -12,6 +12,7 @@ from headrace.targets.postgres.names import writers_lock_key
 from tests.integration.driver import TIMEOUT_SECONDS, Running
 from tests.integration.postgres import PostgresProject
 from tests.integration.replays import command, rejecting_run, replay_folders, wait_for_replay
+from tests.patience import HANG_SECONDS
 
 REJECTS = 300
 CONTENT = "SELECT count(*), count(DISTINCT id) FROM orders"
@@ -34,7 +35,7 @@ def of_run(warehouse: PostgresProject) -> str:
 
 def wait_for_row(project: PostgresProject, running: Running, query: str) -> None:
     """Until there is one. The process must not end before."""
-    deadline = time.monotonic() + TIMEOUT_SECONDS
+    deadline = time.monotonic() + HANG_SECONDS
     while not project.query(query):
         assert running.poll() is None, running.stderr
         assert time.monotonic() < deadline, f"nothing by {query}:\n{running.stderr}"

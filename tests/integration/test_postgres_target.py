@@ -39,6 +39,7 @@ from headrace.targets.postgres.sessions import Connect
 from headrace.targets.postgres.sweep import if_dead
 from headrace.targets.postgres.target import PostgresTarget
 from tests.integration.unit_flow import UnitFlow, text_hash
+from tests.patience import HANG_SECONDS
 from tests.servers.cluster import HOST, LOADER, PASSWORD, Cluster, Database, identifier
 
 ID = OutputColumn("id", "id", DataType("int64"), False)
@@ -741,7 +742,7 @@ def test_a_writer_that_waits_at_the_fence_does_not_hold_up_a_resume(database: Da
         with database.session(lock), pytest.raises(HeadraceError) as failure:
             target.resume_run(record(dead.run_id))
         assert failure.value.retryable
-        assert time.monotonic() - seconds < 20
+        assert time.monotonic() - seconds < HANG_SECONDS
     with Run(database).target as target:
         target.resume_run(record(dead.run_id))
 

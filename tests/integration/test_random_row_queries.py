@@ -21,6 +21,7 @@ from headrace.model import ROW_NUMBER, DataType, EmbeddedQuery, RowQuery
 from headrace.model.row_query import RowColumnType, described_rows
 from headrace.planning import DataFlowPlan
 from tests.integration.query_scenes import COLUMNS, order, source
+from tests.patience import HANG_SECONDS
 
 # More of them: HEADRACE_RANDOM_ROW_QUERIES=200.
 EXAMPLES = int(os.environ.get("HEADRACE_RANDOM_ROW_QUERIES", "6"))
@@ -125,7 +126,7 @@ def flow_rows(
             found = database.execute("FROM rows ORDER BY ALL").fetchall()
         finally:
             flow.cancel("the test has ended")
-    result = flow.join(60)
+    result = flow.join(HANG_SECONDS)
     assert result is not None
     core.raise_for_error(result)
     for item in result["slices"]:

@@ -17,6 +17,7 @@ from headrace.model import load_package
 from tests.integration.driver import PACKAGE, Ended, Project, Running
 from tests.integration.postgres import PostgresProject
 from tests.integration.test_resume import SECOND
+from tests.patience import HANG_SECONDS
 from tests.servers.cluster import LOADER
 
 pytestmark = pytest.mark.faults
@@ -236,7 +237,7 @@ def between_two_commits(warehouse: PostgresProject) -> Iterator[tuple[Running, W
         "WHERE run_id = (SELECT run_id FROM headrace.run ORDER BY started_at DESC LIMIT 1)"
     )
     with warehouse.started(warehouse.arguments("--streams", "1", limit=100)) as running:
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + HANG_SECONDS
         while warehouse.query("SELECT count(*) FROM headrace.run") != [("2",)] or warehouse.query(committed) == [
             ("0",)
         ]:

@@ -306,6 +306,7 @@ def test_turns_of_a_loop_and_flows_that_are_planned_late(orders: Project) -> Non
 
 
 def test_two_engines_keep_within_the_budget(orders: Project) -> None:
+    orders.own_processes = True
     for path in orders.inbox.glob("orders.*"):
         path.unlink()
     (orders.inbox / "orders.1").write_text("".join(f"{number}|1|1.00|{'w' * 10_000}\n" for number in range(20_000)))

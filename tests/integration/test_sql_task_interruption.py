@@ -18,7 +18,9 @@ from headrace.errors import CancelledError, HeadraceError, LedgerError, TargetBu
 from headrace.run.cancellation import Cancellation
 from headrace.targets.postgres.sql_sessions import PostgresSqlSessions
 from tests.integration.sql_tasks import DUCKDB, begun, postgres_connection, rows
+from tests.patience import HANG_SECONDS
 from tests.servers.cluster import Database
+from tests.stress import go_on, stop
 
 pytestmark = pytest.mark.faults
 
@@ -102,7 +104,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
 @pytest.mark.parametrize("moment", MOMENTS)
 def test_a_killed_attempt(place: Place, moment: str) -> None:
     with place.attempt(moment) as process:
-        assert process.wait(10) == -signal.SIGKILL
+        assert process.wait(HANG_SECONDS) == -signal.SIGKILL
     with begun(place.folder, place.connection, place.environ, resume=True) as run:
         result = run.task(TASK, instance="load[1].b")
         assert result.outputs == {"n": 2}
@@ -116,11 +118,12 @@ def test_a_session_of_an_attempt_that_was_taken_over(database: Database, tmp_pat
     # Its control session is ended: else nobody could take the run over.
     ended = "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE application_name LIKE '%control'"
     with place.attempt("before commit", "SIGSTOP") as process:
+        stop(process.pid)
         assert database.rows(ended) == [("t",)]
         with begun(place.folder, place.connection, place.environ, resume=True) as run:
             assert not run.task(TASK, instance="load[1].b").details.get("committed_before", False)
-            process.send_signal(signal.SIGCONT)
-            assert process.communicate(timeout=30)[0] == "error TargetBusyError\n"
+            go_on(process.pid)
+            assert process.communicate(timeout=HANG_SECONDS)[0] == "error TargetBusyError\n"
             assert rows(run, "SELECT id FROM t ORDER BY id") == [(1,), (2,)]
 
 

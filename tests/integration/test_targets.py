@@ -12,6 +12,7 @@ import duckdb
 import pytest
 
 from tests.integration.driver import CREATE_ORDERS, Before, Project, Running
+from tests.patience import FOR_EVER_SECONDS
 from tests.snapshots import assert_snapshot
 
 # Opens the database for writing, says so, and closes it after a time (seconds).
@@ -137,12 +138,12 @@ def held(project: Project, seconds: float) -> Iterator[Running]:
 def test_a_locked_database(project: Project) -> None:
     before = Before.of(project)
     project.file("orders.tbl.1")
-    with held(project, 60) as holder:
+    with held(project, FOR_EVER_SECONDS) as holder:
         ended = project.run()
         assert f"process {holder.process.pid} (" in ended.error
     assert ended.exit_code == 1
     assert ended.summary["error"]["retryable"] is True
-    assert 1 < ended.seconds < 10
+    assert ended.seconds > 1
     assert_snapshot("target_locked", project.stable(ended.error))
     assert "waiting up to 1 second " in ended.stderr
     before.check()
@@ -151,12 +152,12 @@ def test_a_locked_database(project: Project) -> None:
 def test_a_plan_does_not_wait_for_a_locked_database(project: Project) -> None:
     before = Before.of(project)
     project.file("orders.tbl.1")
-    project.package((project.folder / "package.yaml").read_text().replace("timeout_seconds: 1", "timeout_seconds: 60"))
-    with held(project, 60) as holder:
+    text = (project.folder / "package.yaml").read_text()
+    project.package(text.replace("timeout_seconds: 1", f"timeout_seconds: {FOR_EVER_SECONDS}"))
+    with held(project, FOR_EVER_SECONDS) as holder:
         ended = project.command([sys.executable, "-m", "headrace", "plan", "package.yaml"])
         assert f"process {holder.process.pid} (" in ended.error
     assert ended.exit_code == 1
-    assert ended.seconds < 10
     assert_snapshot("plan_locked", project.stable(ended.error))
     before.check()
 

@@ -15,6 +15,7 @@ import pytest
 from tests.integration.driver import Project
 from tests.integration.gate import BEHIND
 from tests.integration.union_scenes import ROWS, differences, package, sources, spoil, write_files
+from tests.patience import HANG_SECONDS
 from tests.snapshots import assert_snapshot
 
 IN_ORDER = "SELECT id, amount, day, note, channel FROM rows"
@@ -318,7 +319,7 @@ def test_pipes_of_any_source(orders: Project) -> None:
             writer.start()
         ended = running.wait()
         for writer in writers:
-            writer.join(10)
+            writer.join(HANG_SECONDS)
     assert [own[2] for own in sources(ended).values()] == [2, 1, 1000]
     assert orders.query("SELECT id, amount::VARCHAR, channel FROM orders WHERE id < 100 ORDER BY 1") == [
         (7, "1.50", None),
@@ -333,7 +334,7 @@ def test_pipes_of_any_source(orders: Project) -> None:
         writer = Thread(target=new.write_text, args=(text,), daemon=True)
         writer.start()
         ended = running.wait()
-        writer.join(10)
+        writer.join(HANG_SECONDS)
     assert [own[2] for own in sources(ended).values()] == [1, 1, 1000]
     assert orders.query("SELECT id, amount::VARCHAR, channel FROM orders WHERE id < 100 ORDER BY 1") == [
         (7, "1.50", None),

@@ -16,6 +16,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
 
+from tests.patience import HANG_SECONDS
+
 PROGRAMS: Final = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 # Set to 1 by CI after it has installed one: from then on its absence is a failure.
 REQUIRED_VARIABLE: Final = "HEADRACE_CHROMIUM_REQUIRED"
@@ -141,7 +143,7 @@ class Browser:
 
     def wait(self, event: str, seen: Seen) -> None:
         """Waits for an event."""
-        end = time.monotonic() + _SECONDS
+        end = time.monotonic() + HANG_SECONDS
         while time.monotonic() < end:
             message = self._next()
             _note(message, seen)

@@ -39,7 +39,7 @@ def collected(folder: Path, text: str = _CASES, **environment: str) -> list[list
     (folder / "test_cases.py").write_text(text)
     (folder / "conftest.py").write_text("from tests.conftest import pytest_collection_modifyitems\n")
     (folder / "pytest.ini").write_text("[pytest]\nmarkers = in_turn(*parameters, among): see tests/conftest.py\n")
-    kept = {name: value for name, value in os.environ.items() if name != "HEADRACE_EVERY_CASE"}
+    kept = {name: value for name, value in os.environ.items() if name not in ("HEADRACE_CASES", "HEADRACE_SHARD")}
     command = [sys.executable, "-m", "pytest", "--collect-only", "--quiet", "-p", "no:cacheprovider", str(folder)]
     paths = os.pathsep.join([str(_ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
     done = subprocess.run(
@@ -63,7 +63,25 @@ def test_each_case_runs_once_and_meets_all_values_in_turn(tmp_path: Path) -> Non
 
 
 def test_all_cases_run_where_that_is_asked_for(tmp_path: Path) -> None:
-    assert len(collected(tmp_path, HEADRACE_EVERY_CASE="1")) == 6 + 6 + 16 + 2
+    short, others, every = (
+        {tuple(case) for case in collected(tmp_path, HEADRACE_CASES=cases)} for cases in ("short", "others", "every")
+    )
+    assert len(every) == 6 + 6 + 16 + 2
+    assert short and others and short | others == every and not short & others
+    assert "expected short, others or every" in collected(tmp_path, HEADRACE_CASES="all")[0][0]
+
+
+def test_each_module_is_in_one_shard(tmp_path: Path) -> None:
+    for name in ["one", "two", "three", "four", "five"]:
+        (tmp_path / f"test_{name}.py").write_text(f"def test_{name}_a(): pass\ndef test_{name}_b(): pass\n")
+    shards = [collected(tmp_path, HEADRACE_SHARD=f"{shard}/3") for shard in (1, 2, 3)]
+    names = [case[0] for shard in shards for case in shard if "_a" in case[0] or "_b" in case[0]]
+    assert sorted(names) == sorted(
+        f"test_{name}_{case}" for name in ["one", "two", "three", "four", "five"] for case in "ab"
+    )
+    of_module = [{case[0].rpartition("_")[0] for case in shard} for shard in shards]
+    assert not of_module[0] & of_module[1] | of_module[1] & of_module[2] | of_module[0] & of_module[2]
+    assert "expected a number and how many" in collected(tmp_path, HEADRACE_SHARD="4/3")[0][0]
 
 
 @pytest.mark.parametrize("name", ["nobody", "case"])

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from headrace import core
+from tests.patience import HANG_SECONDS
 
 LAYOUT = {"delimiter": "|", "columns": [{"name": "id", "type": {"kind": "int32"}, "nullable": False}]}
 MEMBERS = {
@@ -48,7 +49,7 @@ def test_before_the_start(flow: core.Flow) -> None:
 
 def test_after_the_end(flow: core.Flow) -> None:
     flow.start()
-    report = flow.join(30.0)
+    report = flow.join(HANG_SECONDS)
     assert report is not None and report["status"] == "ok"
     measured = flow.measure()
     assert set(measured) == MEMBERS

@@ -14,6 +14,7 @@ from headrace.model.spec_data_flow import TPCH_TABLES
 from headrace.tpch.generate import GenerateRequest, check_request, generate
 from headrace.tpch.loaded import DuckdbTables
 from headrace.tpch.verify import RECORD_TYPES, TableCheck, verify_tables
+from tests.patience import HANG_SECONDS
 
 ROWS = [(0, "AFRICA", 'a "quoted" word'), (1, "AMERICA", "b|c".replace("|", ",")), (2, "ASIA", "d"), (3, "EUROPE", "e")]
 
@@ -109,7 +110,7 @@ def test_scales_are_those_of_the_core(tmp_path: Path, scale: float, is_possible:
     request = GenerateRequest(tmp_path, scale, tables=("region",))
     spec = {"scale": scale, "chunks": 1, "chunk": None, "tables": ["region"], "folder": str(tmp_path), "threads": 1}
     if is_possible:
-        assert core.generate_tpch(spec).join(30)
+        assert core.generate_tpch(spec).join(HANG_SECONDS)
         check_request(request)
         return
     with pytest.raises(CommandLineError):

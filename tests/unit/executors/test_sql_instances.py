@@ -13,6 +13,7 @@ from headrace.executors.sql_instances import _Instance, sql_instances
 from headrace.model import DataType, EmbeddedQuery
 from headrace.model.row_query import RowColumnType, described_rows
 from headrace.planning import DataFlowPlan
+from tests.patience import HANG_SECONDS
 
 ROWS = described_rows(EmbeddedQuery("SELECT a + 1 AS b FROM t", ""), "t", [RowColumnType("a", DataType.parse("int32"))])
 
@@ -49,7 +50,7 @@ class FakeFlow:
     def next_window(self) -> BadWindow | None:
         if self._windows:
             return self._windows.pop()
-        self._stopped.wait(30)
+        self._stopped.wait(HANG_SECONDS)
         return None
 
     def is_stopped(self) -> bool:

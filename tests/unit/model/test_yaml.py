@@ -6,11 +6,13 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
+import yaml
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from headrace.errors import HeadraceError, PackageError
-from headrace.model import load_package
+from headrace.model import load_package, yaml_nodes
+from headrace.model.yaml_nodes import YamlSyntaxError
 from headrace.model.yaml_reader import Document, InvalidYamlError, parse_document
 from headrace.model.yaml_scalars import resolve_plain
 from tests.unit.model.packages import COMPLETE
@@ -105,6 +107,35 @@ def test_aliases() -> None:
 
 def test_windows_text() -> None:
     assert read("\ufeffa: 1\r\nb: 2\r\n".encode()).value == {"a": 1, "b": 2}
+
+
+def composed(text: str, loader: type[yaml.SafeLoader]) -> yaml_nodes.Node | YamlSyntaxError | None:
+    """What is read by this parser; none if it takes the text for no YAML."""
+    try:
+        return yaml_nodes._composed(text, loader)
+    except YamlSyntaxError as error:
+        return error
+    except yaml.YAMLError:
+        return None
+
+
+@settings(max_examples=400)
+# Without `?`, which writes a key apart: where a key that is missing altogether stands, the two see differently.
+@given(st.text(alphabet="ab-:,[]{}#&*!|>'\"%@` \n\r1é😀\x85\u2028\x00", max_size=40))
+@example("a: 😀 b # c\nd: [é, {e: 'f'}]\n")
+@example("---\na: |\n  b\n c\n...\n")
+def test_both_parsers_read_the_same(text: str) -> None:
+    """Whatever libyaml takes, PyYAML's own parser takes for the same, at the same places."""
+    by_c = composed(text, yaml.CSafeLoader)
+    if by_c is None:
+        return
+    by_python = composed(text, yaml.SafeLoader)
+    if isinstance(by_c, yaml_nodes.ScalarNode) and not by_c.text:
+        return  # a document without content: there is nothing to point at
+    if isinstance(by_c, YamlSyntaxError) and isinstance(by_python, YamlSyntaxError):
+        assert (by_c.what, by_c.mark) == (by_python.what, by_python.mark)
+    else:
+        assert by_c == by_python
 
 
 def test_many_values_without_aliases_are_fine() -> None:

@@ -13,6 +13,7 @@ from headrace.errors import CancelledError, SourceError, TargetError
 from headrace.planning import DataFlowPlan
 from headrace.run.parts_of_flow import PlaceOfWays, StagingWays
 from headrace.targets import DestinationWatcher, LoadTimes, Settle, SharedFlow
+from tests.patience import HANG_SECONDS
 
 PLANS = [cast(DataFlowPlan, SimpleNamespace(task=f"load/{name}", flow="load", connection=name)) for name in "abc"]
 SETTLES: list[Settle] = [lambda _rows: {}] * 3
@@ -82,7 +83,7 @@ def behind(flow: Flow, error: Exception) -> Stage:
     """Fails once another place has stopped the flow."""
 
     def stage(_plans: Sequence[DataFlowPlan], _flow: SharedFlow) -> None:
-        assert flow.stopped.wait(10)
+        assert flow.stopped.wait(HANG_SECONDS)
         raise error
 
     return stage

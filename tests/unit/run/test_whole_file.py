@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from headrace.run.whole_file import written_whole
+from tests.patience import HANG_SECONDS
 
 
 def write(path: Path, text: str) -> None:
@@ -50,7 +51,7 @@ def test_a_pipe_gets_what_is_written(tmp_path: Path) -> None:
     reader = threading.Thread(target=lambda: found.append(path.read_text()))
     reader.start()
     write(path, "all")
-    reader.join(10)
+    reader.join(HANG_SECONDS)
     assert found == ["all"]
     assert path.is_fifo()
 

@@ -43,6 +43,7 @@ from headrace.targets.postgres.names import (
 )
 from headrace.targets.postgres.target import PostgresTarget
 from headrace.targets.postgres.types import native_type, readable_type, server_type
+from tests.patience import HANG_SECONDS
 from tests.snapshots import assert_snapshot
 from tests.unit.targets.fake_postgres import FakeFlow, FakeSession, server_error
 
@@ -363,7 +364,7 @@ def test_a_lost_control_connection_stops_the_flow() -> None:
         stopped.set()
 
     def settle(rows: int | None) -> dict[str, Any]:
-        assert stopped.wait(10)
+        assert stopped.wait(HANG_SECONDS)
         raise CancelledError("the flow was cancelled")
 
     load.flow.cancel = cancel  # type: ignore[method-assign]
@@ -387,7 +388,7 @@ def test_a_control_connection_lost_when_the_last_stream_ends(switch: str, target
     load.flow.cancel = lambda reason: stopped.set()  # type: ignore[method-assign]
 
     def settle(rows: int | None) -> dict[str, Any]:
-        assert stopped.wait(10)
+        assert stopped.wait(HANG_SECONDS)
         return load.flow.join(0) or {}
 
     with pytest.raises(TargetBusyError, match="the server has ended the session"):
@@ -422,7 +423,7 @@ def test_cancelled_while_a_statement_runs() -> None:
     def switch(text: str) -> None:
         if "SET SCHEMA" in text:
             load.cancel.set()
-            assert load.session.cancelled.wait(10)
+            assert load.session.cancelled.wait(HANG_SECONDS)
 
     with pytest.raises(CancelledError):
         load.run(switch)
@@ -436,7 +437,7 @@ def test_cancelled_while_an_index_is_built() -> None:
     def build(text: str) -> None:
         if "ADD CONSTRAINT" in text:
             load.cancel.set()
-            assert load.beside.cancelled.wait(10)
+            assert load.beside.cancelled.wait(HANG_SECONDS)
 
     with pytest.raises(CancelledError):
         load.run(build)

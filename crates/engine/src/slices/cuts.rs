@@ -22,10 +22,12 @@ use super::read_some;
 use crate::outcome::lock;
 use crate::source::{ByteSource, Stop, decoded};
 
-/// Bytes read at once.
+/// Bytes read at once, at most.
 const WINDOW_BYTES: usize = 256 << 10;
 /// The same near a place, where a row or two are usually enough.
 const NEAR_WINDOW_BYTES: usize = 16 << 10;
+/// The least: room for any character, however it is encoded.
+const LEAST_WINDOW_BYTES: usize = 16;
 /// Bytes between two looks whether states have met.
 const STEP_BYTES: usize = 64;
 /// How far states may take to meet before a piece is read whole.
@@ -268,7 +270,7 @@ impl<'a> Cutter<'a> {
     /// meet, or too late.
     fn near(&self, place: u64, to: u64) -> io::Result<Option<u64>> {
         let mut lanes = Lanes::of_all(self.automaton);
-        let mut window = vec![0; NEAR_WINDOW_BYTES];
+        let mut window = window(NEAR_WINDOW_BYTES, place, to);
         let mut text = self.text.reader(place, to)?;
         let mut at = place;
         while at - place < NEAR_BYTES {
@@ -287,7 +289,7 @@ impl<'a> Cutter<'a> {
 
     /// Where the bytes between two places lead.
     fn through(&self, mut lanes: Lanes, from: u64, to: u64) -> io::Result<Lanes> {
-        let mut window = vec![0; WINDOW_BYTES];
+        let mut window = window(WINDOW_BYTES, from, to);
         let mut text = self.text.reader(from, to)?;
         let mut at = from;
         loop {
@@ -302,7 +304,7 @@ impl<'a> Cutter<'a> {
 
     /// Byte behind the next row end, from a place whose state is known; none if there is none up to `to`.
     fn next_from(&self, place: u64, to: u64, mut state: u32) -> io::Result<Option<u64>> {
-        let mut window = vec![0; WINDOW_BYTES];
+        let mut window = window(WINDOW_BYTES, place, to);
         let mut text = self.text.reader(place, to)?;
         let mut at = place;
         loop {
@@ -339,6 +341,13 @@ fn or_those_behind(mut cuts: Vec<Option<u64>>) -> Vec<Option<u64>> {
         cuts[index - 1] = cuts[index - 1].or(cuts[index]);
     }
     cuts
+}
+
+/// Room for the bytes between two places, and not more: places may be near each other, and clearing memory takes longer than reading
+/// a few bytes.
+fn window(most_bytes: usize, from: u64, to: u64) -> Vec<u8> {
+    let length = usize::try_from(to.saturating_sub(from)).unwrap_or(usize::MAX);
+    vec![0; length.clamp(LEAST_WINDOW_BYTES, most_bytes)]
 }
 
 /// Reads some bytes, or none at the end, if there may be an end.

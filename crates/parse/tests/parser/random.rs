@@ -368,7 +368,7 @@ fn check(case: &Case) {
     }
 }
 
-/// `HEADRACE_CASES_PERCENT`: fewer of them, where each takes long (`.ci/sanitize short`).
+/// `HEADRACE_CASES_PERCENT`: fewer of them, where each takes long.
 fn config(cases: u32) -> ProptestConfig {
     let percent = std::env::var("HEADRACE_CASES_PERCENT").map_or(100, |text| text.parse().unwrap());
     let cases = (cases * percent / 100).max(1);

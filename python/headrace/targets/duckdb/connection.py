@@ -53,7 +53,8 @@ def connect(options: OpenOptions) -> duckdb.DuckDBPyConnection:
     if options.spill_folder is not None:
         config["temp_directory"] = options.spill_folder
     connection = duckdb.connect(":memory:", config=config)
-    connection.execute(f"SET disabled_optimizers = '{_DISABLED_OPTIMIZERS}'")
+    # In notebooks DuckDB would draw a bar of its own on standard output.
+    connection.execute(f"SET disabled_optimizers = '{_DISABLED_OPTIMIZERS}'; SET enable_progress_bar = false")
     return connection
 
 

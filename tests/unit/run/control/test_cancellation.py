@@ -9,6 +9,7 @@ import pytest
 
 from headrace.errors import CancelledError, TaskTimeoutError
 from headrace.run.cancellation import Cancellation
+from tests.patience import FOR_EVER_SECONDS, HANG_SECONDS
 
 
 def test_what_is_around_stops_what_is_inside() -> None:
@@ -62,7 +63,7 @@ def test_waiting_ends_with_the_reason() -> None:
     timer = threading.Timer(0.05, run.set)
     timer.start()
     before = time.monotonic()
-    assert task.wait(60)
-    assert time.monotonic() - before < 30
+    assert task.wait(FOR_EVER_SECONDS)
+    assert time.monotonic() - before < HANG_SECONDS
     timer.join()
     assert not Cancellation().wait(0.01)

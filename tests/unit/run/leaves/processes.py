@@ -6,6 +6,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from tests.patience import HANG_SECONDS
+
 
 def lives(process: int) -> bool:
     """Whether it runs; one that only waits to be collected does not."""
@@ -17,7 +19,7 @@ def lives(process: int) -> bool:
 
 def wait_until(condition: Callable[[], bool], seconds: float = 10.0) -> None:
     """Fails if it does not become true."""
-    end = time.monotonic() + seconds
+    end = time.monotonic() + HANG_SECONDS
     while not condition():
         assert time.monotonic() < end
         time.sleep(0.01)

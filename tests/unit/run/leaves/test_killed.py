@@ -16,6 +16,8 @@ from headrace.errors import ProcessError
 from headrace.model.spec_leaves import ProcessSpec
 from headrace.run.leaves.process import ProcessLeaf
 from headrace.run.leaves.program_leftovers import RUN_VARIABLE, note_of
+from tests.patience import HANG_SECONDS
+from tests.stress import stop
 from tests.unit.run.leaves.contexts import RUN_ID, Notes, Scene
 from tests.unit.run.leaves.processes import lives, wait_until
 
@@ -68,7 +70,7 @@ def test_nothing_survives(tmp_path: Path, headrace: subprocess.Popen[bytes]) -> 
 def test_a_killed_guard_takes_its_program_along(tmp_path: Path, headrace: subprocess.Popen[bytes]) -> None:
     os.kill(number(tmp_path, "guard"), signal.SIGKILL)
     wait_until(lambda: not lives(number(tmp_path, "program")))
-    assert headrace.wait(10) == 1
+    assert headrace.wait(HANG_SECONDS) == 1
 
 
 def test_signals_for_the_terminal_do_not_reach_it(tmp_path: Path, headrace: subprocess.Popen[bytes]) -> None:
@@ -82,7 +84,7 @@ def test_what_survives_both_is_ended_by_resume(
     monkeypatch.setattr("headrace.run.leaves.program_leftovers._ASKED_SECONDS", 0.3)
     program = number(tmp_path, "program")
     scene = Scene(tmp_path, notes=Notes([note_of(program)]))
-    headrace.send_signal(signal.SIGSTOP)
+    stop(headrace.pid)
     os.kill(number(tmp_path, "guard"), signal.SIGKILL)
     headrace.kill()
     headrace.wait()
