@@ -56,6 +56,11 @@ test-every-case: .venv-ci/.requirements ## both, with every case on every versio
 	@HEADRACE_EVERY_CASE=1 $(call IN_VENV,.venv-ci) .ci/steps all
 	@HEADRACE_EVERY_CASE=1 $(call IN_VENV,.venv-ci) .ci/steps faults
 
+# `make snapshots TESTS="tests/cli -k infer"`; only then is something compiled or run.
+.PHONY: snapshots
+snapshots: .venv-ci/$(if $(TESTS),.built,.requirements) ## show and accept changed messages (TESTS="tests/cli": run these first, ACCEPT=1: do not ask)
+	@.venv-ci/bin/python -m tests.accept_snapshots $(if $(ACCEPT),--accept) $(TESTS)
+
 .PHONY: lint
 lint: .venv-ci/.requirements ## only the checks that run nothing: format, lints, types, layers
 	@$(call IN_VENV,.venv-ci) .ci/steps lint
