@@ -74,6 +74,11 @@ stress: .venv-ci/.built ## all tests with the CPU taken away: busy loops, proces
 		$(call IN_VENV,.venv-ci) python -m tests.stress -- $$command || exit 1; \
 	done
 
+# `make snapshots TESTS="tests/cli -k infer"`; only then is something compiled or run.
+.PHONY: snapshots
+snapshots: .venv-ci/$(if $(TESTS),.built,.requirements) ## show and accept changed messages (TESTS="tests/cli": run these first, ACCEPT=1: do not ask)
+	@.venv-ci/bin/python -m tests.accept_snapshots $(if $(ACCEPT),--accept) $(TESTS)
+
 .PHONY: lint
 lint: .venv-ci/.requirements ## only the checks that run nothing: format, lints, types, layers
 	@$(call IN_VENV,.venv-ci) .ci/steps lint

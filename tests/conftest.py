@@ -12,7 +12,7 @@ from hypothesis import settings
 # Each parameter that is not taken in turn, with its value.
 Case = tuple[tuple[str, str], ...]
 
-pytest_plugins = ["tests.servers.fixtures"]
+pytest_plugins = ["tests.servers.fixtures", "tests.stale_snapshots"]
 
 # CI tries the same inputs each time, so that a change is judged by what it changes; everybody else tries others.
 settings.register_profile("ci", derandomize=True)

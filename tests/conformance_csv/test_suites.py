@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 
 import pytest
@@ -11,6 +10,7 @@ import pytest
 from tests.conformance_csv.decisions import DECISIONS
 from tests.conformance_csv.layouts import SUITES, Case, Row, cases
 from tests.conformance_csv.reading import Outcome, read
+from tests.snapshots import assert_file
 
 ROOT = Path(__file__).parents[2]
 CASES = cases()
@@ -61,9 +61,7 @@ def test_the_table_in_testing_md_is_true() -> None:
         decision = DECISIONS.get(case.key)
         name = case.key.replace("|", "\\|")
         lines.append(f"| {name} | {'passed' if decision is None else f'deviation: {decision.reason}'} |\n")
-    before, _, rest = text.partition(_BEGIN)
-    table, _, after = rest.partition(_END)
-    if os.environ.get("HEADRACE_UPDATE_SNAPSHOTS"):
-        path.write_text(before + _BEGIN + "".join(lines) + _END + after, encoding="utf-8")
-        return
-    assert table == "".join(lines)
+    before, begin, rest = text.partition(_BEGIN)
+    _, end, after = rest.partition(_END)
+    assert begin and end
+    assert_file(path, before + begin + "".join(lines) + end + after)

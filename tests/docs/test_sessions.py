@@ -1,8 +1,7 @@
 """Pages that show a session: their commands are run in order, and what they print is what the page shows.
 
 Run ids, times and speeds may differ. A line `...` on the page stands for any lines.
-`HEADRACE_UPDATE_SNAPSHOTS=1` writes what is printed into the page, where it differs; look at the difference, and cut
-long outputs again.
+Where a page differs, `make snapshots` writes what is printed into it; cut long outputs again.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ import pytest
 
 from tests.cli.filters import stable
 from tests.docs.documents import ROOT, Block, blocks
-from tests.snapshots import UPDATE_VARIABLE
+from tests.snapshots import assert_file
 
 SESSIONS = [
     Path("README.md"),
@@ -126,7 +125,6 @@ def is_as_shown(expected: str, printed: str, folder: Path) -> bool:
 def test_a_session_is_as_the_page_shows_it(page: Path, tmp_path: Path) -> None:
     session = Session(tmp_path)
     printed: dict[int, str] = {}
-    wrong = []
     for block in blocks(page):
         if block.edit is not None:
             session.edit(block)
@@ -138,25 +136,20 @@ def test_a_session_is_as_the_page_shows_it(page: Path, tmp_path: Path) -> None:
         for command, expected in shown(block):
             code, output = session.run(command)
             assert code == block.exit_code, f"{command} ended with {code}:\n{output}"
-            outputs.append(f"$ {command}\n{output}")
-            if not is_as_shown(expected, output, session.folder):
-                wrong.append(f"$ {command}\n--- the page\n{expected}--- printed\n{output}")
-                printed[block.line] = ""
-        if block.line in printed:
-            printed[block.line] = "".join(outputs)
-    if os.environ.get(UPDATE_VARIABLE) == "1":
-        write_outputs(page, printed)
-        return
-    assert not wrong, "\n".join(wrong)
+            is_right = is_as_shown(expected, output, session.folder)
+            outputs.append((is_right, f"$ {command}\n{expected if is_right else output}"))
+        if not all(is_right for is_right, _ in outputs):
+            printed[block.line] = "".join(text for _, text in outputs)
+    assert_file(ROOT / page, with_outputs(page, printed))
 
 
-def write_outputs(page: Path, printed: dict[int, str]) -> None:
-    """Put outputs into a page, from its end on, so that lines above keep their numbers."""
+def with_outputs(page: Path, printed: dict[int, str]) -> str:
+    """The page with other outputs: put in from its end on, so that lines above keep their numbers."""
     lines = (ROOT / page).read_text(encoding="utf-8").splitlines()
     for first, text in sorted(printed.items(), reverse=True):
         last = lines.index("```", first)
         lines[first:last] = [line.rstrip() for line in text.splitlines()]
-    (ROOT / page).write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return "\n".join(lines) + "\n"
 
 
 @pytest.mark.parametrize(

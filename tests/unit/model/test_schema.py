@@ -12,7 +12,7 @@ from jsonschema import Draft202012Validator
 
 from headrace.model import environments_schema, layout_schema, package_schema
 from headrace.model.yaml_reader import read_document
-from tests.snapshots import compare_snapshot
+from tests.snapshots import assert_file
 from tests.unit.model.packages import COMPLETE, change
 
 ROOT = Path(__file__).parents[3]
@@ -65,7 +65,7 @@ def test_the_reference_page_explains_every_key() -> None:
 @pytest.mark.parametrize("name", ["package", "layout", "environments"])
 def test_the_stored_schemas_are_up_to_date(name: str) -> None:
     schema = {"package": package_schema, "layout": layout_schema, "environments": environments_schema}[name]()
-    compare_snapshot(ROOT / "docs" / "reference" / f"{name}.schema.json", json.dumps(schema, indent=2))
+    assert_file(ROOT / "docs" / "reference" / f"{name}.schema.json", json.dumps(schema, indent=2))
 
 
 def test_the_example_fits() -> None:
