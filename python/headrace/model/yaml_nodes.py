@@ -80,16 +80,19 @@ class YamlSyntaxError(Exception):
 def compose(text: str) -> Node | None:
     """The only document of `text`, None if there is no content. Raises YamlSyntaxError and PyYAML's errors."""
     c_loader = getattr(yaml, "CSafeLoader", None)
-    # libyaml takes a tenth of the time. Messages come from PyYAML's own parser, so that they are the same without libyaml,
-    # and so do texts with tabs, which libyaml takes in places where the other one does not.
+    # libyaml takes a tenth of the time. Three things are PyYAML's own parser's, so that they are the same without
+    # libyaml: messages, texts with tabs (libyaml takes them in more places), and where a value is missing.
     if c_loader is not None and "\t" not in text:
+        composer = _composer(text, c_loader)
         with suppress(yaml.YAMLError):
-            return _composed(text, c_loader)
-    return _composed(text, yaml.SafeLoader)
+            node = composer.document()
+            if not composer.has_missing_values:
+                return node
+    return _composer(text, yaml.SafeLoader).document()
 
 
-def _composed(text: str, loader: type[yaml.SafeLoader]) -> Node | None:
-    return _Composer(iter(yaml.parse(text, Loader=loader))).document()
+def _composer(text: str, loader: type[yaml.SafeLoader]) -> _Composer:
+    return _Composer(iter(yaml.parse(text, Loader=loader)))
 
 
 class _Composer:
@@ -97,6 +100,8 @@ class _Composer:
 
     def __init__(self, events: Iterator[yaml.Event]) -> None:
         self._events = events
+        # Whether something is neither written nor quoted, as in `key:`; parsers differ in where that is.
+        self.has_missing_values = False
         self._anchors: dict[str, Node] = {}
 
     def document(self) -> Node | None:
@@ -129,6 +134,7 @@ class _Composer:
             return self._alias(str(event.anchor), mark)
         if isinstance(event, yaml.ScalarEvent):
             scalar = ScalarNode(mark, event.value, not event.style and event.tag in (None, "!"), event.tag)
+            self.has_missing_values |= not event.value and not event.style
             return self._anchored(event.anchor, scalar)
         if isinstance(event, yaml.SequenceStartEvent):
             sequence = SequenceNode(mark, event.tag)
