@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -16,7 +17,8 @@ SET = Path(__file__).parent / "set.json"
 class Mutation:
     """One mutation. Lines begin at 1, and columns, in bytes, at 0.
 
-    `before` and `after` are the rest of the lines that it is in. `statement`: it leaves the original out.
+    `before` and `after` are the rest of the lines that it is in. The file had these lines `occurrences` times; the
+    mutation is in those with the number `occurrence`, from 0. `statement`: it leaves the original out.
     """
 
     number: int
@@ -30,6 +32,8 @@ class Mutation:
     before: str
     original: str
     after: str
+    occurrence: int
+    occurrences: int
     mutated: str
     statement: bool
 
@@ -39,6 +43,8 @@ class Mutation:
         line, column = _place(source, site.start)
         end_line, end_column = _place(source, site.end)
         ends = source.find(b"\n", site.end)
+        ends = ends if ends >= 0 else len(source)
+        same = _places(source, source[site.start - column : ends])
         return cls(
             number=number,
             area=area,
@@ -50,28 +56,26 @@ class Mutation:
             end_column=end_column,
             before=source[site.start - column : site.start].decode(),
             original=source[site.start : site.end].decode(),
-            after=source[site.end : ends if ends >= 0 else len(source)].decode(),
+            after=source[site.end : ends].decode(),
+            occurrence=same.index(site.start - column),
+            occurrences=len(same),
             mutated=site.mutated,
             statement=site.statement,
         )
 
     def locate(self, source: bytes) -> int | None:
-        """The byte at which the original text begins: where it was, or the only place with the same lines around it."""
-        starts = _starts(source)
-        original = self.original.encode()
-        lines = f"{self.before}{self.original}{self.after}".encode()
-        if self.line <= len(starts):
-            start = starts[self.line - 1]
-            if source[start : start + len(lines)] == lines:
-                return start + self.column
-        # Indentation may have changed. A few characters are found anywhere: then the lines must be longer than that.
-        for needle in (lines, lines.strip()):
-            if len(needle) >= len(original) + 6 and source.count(needle) == 1:
-                return source.index(needle) + needle.index(original, self._offset(needle, lines))
-        return None
+        """The byte at which the original text begins, wherever its lines are now; None if they are gone.
 
-    def _offset(self, needle: bytes, lines: bytes) -> int:
-        return max(0, self.column - (len(lines) - len(lines.lstrip()) if needle != lines else 0))
+        They are also gone if there are more or fewer of the same lines than there were.
+        """
+        lines = f"{self.before}{self.original}{self.after}".encode()
+        same = _places(source, lines)
+        if len(same) == self.occurrences:
+            return same[self.occurrence] + self.column
+        # Indentation may have changed.
+        indent = len(lines) - len(lines.lstrip())
+        same = [] if same else _places(source, lines.strip())
+        return same[self.occurrence] + self.column - indent if len(same) == self.occurrences else None
 
 
 def load(path: Path = SET) -> list[Mutation]:
@@ -117,11 +121,8 @@ def _in_python(mutation: Mutation) -> str:
     return f"(({mutation.mutated}) if {active} else ({mutation.original}))"
 
 
-def _starts(source: bytes) -> list[int]:
-    starts = [0]
-    for line in source.split(b"\n"):
-        starts.append(starts[-1] + len(line) + 1)
-    return starts[:-1]
+def _places(source: bytes, lines: bytes) -> list[int]:
+    return [match.start() for match in re.finditer(rb"(?<![^\s])" + re.escape(lines) + rb"(?=\r?\n|\Z)", source)]
 
 
 def _place(source: bytes, at: int) -> tuple[int, int]:
