@@ -31,8 +31,10 @@ def main() -> None:
         case "tree":
             _make_tree(WORK / options.name, options.product.resolve(), options.tests)
         case "links":
+            options.scratch.mkdir(parents=True, exist_ok=True)
             write_links(WORK / options.name, options.scratch)
         case "run":
+            options.scratch.mkdir(parents=True, exist_ok=True)
             tree = WORK / options.name
             gone_numbers = json.loads((tree / "gone.json").read_text())
             mutations = [item for item in mutation_set.load() if options.only in (None, item.number)]

@@ -19,11 +19,12 @@ import pytest
 
 _BYTES = 4096
 _WORKER = os.environ.get("PYTEST_XDIST_WORKER", "")
-# Taken away, so that a test that runs pytest does not write into the same files.
-_LINKS = os.environ.pop("HEADRACE_MUTANT_LINKS", "")
+# Only workers have tests. The variable is taken away there, so that a test that runs pytest does not write into the
+# same files.
+_LINKS = os.environ.pop("HEADRACE_MUTANT_LINKS", "") if _WORKER else ""
 _FAILED = os.environ.get("HEADRACE_MUTANT_FAILED", "")
 if _LINKS:
-    _HITS = Path(_LINKS) / f"hits-{_WORKER or 'alone'}"
+    _HITS = Path(_LINKS) / f"hits-{_WORKER}"
     _HITS.write_bytes(bytes(_BYTES))
     # Before anything reads it, and before `tests/integration/starts.py` copies the variables.
     os.environ["HEADRACE_MUTANT_HITS"] = str(_HITS)
@@ -61,7 +62,7 @@ def pytest_fixture_setup(fixturedef: Any) -> Generator[None, object, object]:
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
     """Writes what a test has reached while it was set up, ran and was torn down."""
-    if not _LINKS or (not _WORKER and item.config.getoption("numprocesses", None)):
+    if not _LINKS:
         return (yield)
     HITS[:] = bytes(_BYTES)
     _around[:] = [set()]
@@ -76,7 +77,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
             for definition in definitions:
                 reached |= _of_fixtures.get(definition, set())
         line = {"test": item.nodeid, "seconds": round(time.monotonic() - started, 3), "hits": sorted(reached)}
-        with (Path(_LINKS) / f"links-{_WORKER or 'alone'}.jsonl").open("a") as file:
+        with (Path(_LINKS) / f"links-{_WORKER}.jsonl").open("a") as file:
             file.write(json.dumps({**line, "failed": item.nodeid in _failed}) + "\n")
 
 
