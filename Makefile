@@ -109,6 +109,23 @@ CASES ?= 200
 limits: .venv-ci/.built ## makes every limit happen at random sizes and shapes and compares the verdicts (CASES=200, about half an hour; as root all of them)
 	@.venv-ci/bin/python -m tests.provoked --cases $(CASES) --output provoked.jsonl
 
+# `make mutations SUITE=old PRODUCT=/path/to/checkout` runs the tests of another checkout, on its own code.
+SUITE ?= new
+PRODUCT ?= .
+MOST_SECONDS ?= 900
+MUTATIONS = .venv-ci/bin/python -m tests.mutations
+TREE_OF_MUTATIONS = target/mutations/$(SUITE)
+.PHONY: draw-mutations
+draw-mutations: .venv-mutations/.requirements # writes tests/mutations/set.json anew: then no result is comparable any more
+	@.venv-mutations/bin/python -m tests.mutations draw
+
+.PHONY: mutations
+mutations: .venv-ci/.requirements ## small mistakes in the code, one at a time, against the tests that reach each; goes on where it was stopped (hours)
+	@[ -e $(TREE_OF_MUTATIONS)/programs.json ] || $(MUTATIONS) tree --name $(SUITE) --product $(PRODUCT)
+	@[ -e $(TREE_OF_MUTATIONS)/links.json ] || $(MUTATIONS) links --name $(SUITE)
+	@$(MUTATIONS) run --name $(SUITE) --output tests/mutations/results-$(SUITE).jsonl --most-seconds $(MOST_SECONDS)
+	@$(MUTATIONS) table
+
 .PHONY: test-neon
 test-neon: ## tests of the parser on aarch64, in an emulator (.ci/install-neon-tools)
 	@.ci/test-neon
@@ -161,6 +178,10 @@ bench-smoke: wheel .venv-bench/.requirements .venv-bench-duckdb/.requirements ##
 	@requirements/venv.sh .venv-bench requirements/runtime.txt requirements/bench.txt
 	@touch $@
 
+.venv-mutations/.requirements: requirements/mutations.txt requirements/venv.sh | tools
+	@requirements/venv.sh .venv-mutations requirements/mutations.txt
+	@touch $@
+
 .venv-bench-duckdb/.requirements: requirements/bench-duckdb.txt requirements/venv.sh | tools
 	@requirements/venv.sh .venv-bench-duckdb requirements/bench-duckdb.txt
 	@touch $@
@@ -169,7 +190,7 @@ bench-smoke: wheel .venv-bench/.requirements .venv-bench-duckdb/.requirements ##
 
 .PHONY: clean
 clean: ## remove everything that was built or downloaded, and the demo
-	rm -rf .venv .venv-ci .venv-bench .venv-bench-duckdb .bench target dist demo .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	rm -rf .venv .venv-ci .venv-bench .venv-bench-duckdb .venv-mutations .bench target dist demo .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
 	find python tests docs -name __pycache__ -prune -exec rm -rf {} +
 	find python -name '_native*.so' -delete
 
