@@ -44,7 +44,7 @@ demo: build ## build, generate 108 MB of TPC-H text, load it into demo/tpch.duck
 # --- checks ----------------------------------------------------------------------------------------------------------
 
 .PHONY: test
-test: .venv-ci/.requirements ## every check: format, lints, types, layers, all tests but those of faults (about 19 minutes on 2 cores once it is compiled)
+test: .venv-ci/.requirements ## every check: format, lints, types, layers, all tests but those of faults (minutes by step: docs/contributing/test-times.md)
 	@$(call IN_VENV,.venv-ci) .ci/steps all
 
 .PHONY: test-faults

@@ -72,7 +72,7 @@ def measured() -> Measured:
 
 def _table(kind: str, title: str, columns: tuple[str, ...], runs: dict[str, Measured]) -> list[str]:
     names = {name for run in runs.values() for name in run.get(kind, {})}
-    latest = list(runs.values())[-1].get(kind, {})
+    latest = list(runs.values())[-1].get(kind, {}) if runs else {}
     ordered = sorted(
         names, key=lambda name: (-max(run.get(kind, {}).get(name, [0.0])[0] for run in runs.values()), name)
     )

@@ -152,8 +152,9 @@ class Running:
             self._peak_resident_bytes = max(self._peak_resident_bytes, _peak_resident_bytes(self.process.pid))
             exit_code = self.process.poll(seconds)
             if exit_code is not None:
+                stdout, stderr = texts_of(self._outputs)
                 took = time.monotonic() - self._started
-                self.ended = Ended(exit_code, *texts_of(self._outputs), took, self._peak_resident_bytes)
+                self.ended = Ended(exit_code, stdout, stderr, took, self._peak_resident_bytes)
         return self.ended
 
     def wait(self) -> Ended:
@@ -201,9 +202,10 @@ def output_files(folder: Path) -> list[Path]:
     return [folder / f".stdout.{number}", folder / f".stderr.{number}"]
 
 
-def texts_of(outputs: Iterable[Path]) -> list[str]:
+def texts_of(outputs: Sequence[Path]) -> tuple[str, str]:
     """What a command has written."""
-    return [path.read_text(encoding="utf-8", errors="surrogateescape") for path in outputs]
+    stdout, stderr = (path.read_text(encoding="utf-8", errors="surrogateescape") for path in outputs)
+    return stdout, stderr
 
 
 def variables_of(environment: Mapping[str, str] | None) -> dict[str, str]:
@@ -308,7 +310,8 @@ class Project:
                 return running.wait()
         started, outputs = time.monotonic(), output_files(self.folder)
         exit_code = run_inside(arguments, self.folder, variables, outputs)
-        return Ended(exit_code, *texts_of(outputs), time.monotonic() - started)
+        stdout, stderr = texts_of(outputs)
+        return Ended(exit_code, stdout, stderr, time.monotonic() - started)
 
     @contextmanager
     def started(self, arguments: Sequence[str], environment: Mapping[str, str] | None = None) -> Iterator[Running]:

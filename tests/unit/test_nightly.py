@@ -44,8 +44,9 @@ def test_a_changed_area_is_due_after_ten_days(days: int, changed: list[str] | No
     assert is_due(SHARD, passed, TODAY, lambda _: changed) == due
 
 
-def test_what_never_passed_is_due() -> None:
-    assert is_due(SHARD, None, TODAY, lambda _: [])
+def test_what_never_passed_is_run_by_who_asks_for_all() -> None:
+    """CI only says so: nobody knows yet how long it takes."""
+    assert not is_due(SHARD, None, TODAY, lambda _: None)
     assert not is_current(None, lambda _: [])
 
 

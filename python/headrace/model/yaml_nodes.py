@@ -91,7 +91,7 @@ def compose(text: str) -> Node | None:
     return _composer(text, yaml.SafeLoader).document()
 
 
-def _composer(text: str, loader: type[yaml.SafeLoader]) -> _Composer:
+def _composer(text: str, loader: type[yaml.SafeLoader | yaml.CSafeLoader]) -> _Composer:
     return _Composer(iter(yaml.parse(text, Loader=loader)))
 
 

@@ -109,7 +109,7 @@ def test_windows_text() -> None:
     assert read("\ufeffa: 1\r\nb: 2\r\n".encode()).value == {"a": 1, "b": 2}
 
 
-def composed(text: str, loader: type[yaml.SafeLoader]) -> yaml_nodes.Node | YamlSyntaxError | None:
+def composed(text: str, loader: type[yaml.SafeLoader | yaml.CSafeLoader]) -> yaml_nodes.Node | YamlSyntaxError | None:
     """What is read by this parser; none if it takes the text for no YAML, or values are missing."""
     composer = yaml_nodes._composer(text, loader)
     try:
