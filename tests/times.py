@@ -101,8 +101,8 @@ def page(runs: dict[str, Measured]) -> str:
     lines = [
         "# What the checks cost",
         "",
-        "Written by `python -m tests.times write` from the runs in [times](times). Seconds; `wall` on the clock,",
-        "`CPU` of all processes of a step.",
+        "Written by `python -m tests.times write` from what runs of `.ci/run` have measured. Seconds; `wall` on the",
+        "clock, `CPU` of all processes of a step.",
         "The machine has two cores. Steps of `make test` are parts of its stage.",
         "",
     ]
