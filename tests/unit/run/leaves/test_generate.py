@@ -84,10 +84,18 @@ def test_a_file_in_place_of_the_folder(scene: Scene) -> None:
 
 
 def test_progress(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its first notice cancels it: on no machine has so much text been written by then."""
     monkeypatch.setattr(module, "_NOTICE_SECONDS", 0.0)
-    run(scene, "lineitem", scale="0.2")
-    assert scene.notices and scene.notices[0].startswith("generating lineitem: ")
-    assert scene.notices[0].endswith(" MB")
+    context, notices = scene.context(), list[str]()
+
+    def notice(text: str) -> None:
+        notices.append(text)
+        scene.cancellation.set()
+
+    object.__setattr__(context, "notice", notice)
+    with pytest.raises(CancelledError):
+        GenerateLeaf().run(GenerateTaskSpec(tpch=["lineitem"], scale=Decimal(10), out="data"), context)
+    assert notices[0].startswith("generating lineitem: ") and notices[0].endswith(" MB")
 
 
 @pytest.mark.parametrize("reason", ["cancelled", "timeout"])
