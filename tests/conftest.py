@@ -23,6 +23,13 @@ if os.environ.get("CI"):
 # parameters that are taken in turn, so that a function with several cases meets all. `others`: those that `short`
 # leaves out (`make nightly`). `every`: both (`make test-every-case`).
 CASES_VARIABLE = "HEADRACE_CASES"
+# `make test` and CI set it to the count of commits; without it, what is written here does not apply. Of each function
+# outside `ROTATION_IS_NOT_OF`, a third of the cases run, and all within any three numbers that follow each other. Long
+# tests of something that is rarely changed are marked `@pytest.mark.rotates`: the whole test is one such case.
+ROTATION_VARIABLE = "HEADRACE_ROTATION"
+ROTATION_TURNS = 3
+# Their cases take no time.
+ROTATION_IS_NOT_OF = ("tests/unit/", "tests/conformance_csv/")
 # `2/5`: the second of five shards of the modules. A module is always in the same one.
 SHARD_VARIABLE = "HEADRACE_SHARD"
 # Fixtures whose values are taken in turn. `@pytest.mark.in_turn("name")` names parameters of a function besides: such
@@ -48,7 +55,27 @@ def _chosen_cases(items: list[pytest.Item]) -> list[pytest.Item]:
     if cases not in ("short", "others"):
         raise pytest.UsageError(f"{CASES_VARIABLE} is {cases!r}; expected short, others or every")
     short = _whose_turn_it_is(items)
+    if (rotation := os.environ.get(ROTATION_VARIABLE)) and cases == "short":
+        short = _rotated([item for item in items if item.nodeid in short], int(rotation))
     return [item for item in items if (item.nodeid in short) == (cases == "short")]
+
+
+def _rotated(items: list[pytest.Item], rotation: int) -> set[str]:
+    """Of each function, the cases of this rotation: at least one, except of tests that are marked `rotates`."""
+    functions: dict[str, list[pytest.Item]] = defaultdict(list)
+    for item in items:
+        functions[item.nodeid.partition("[")[0]].append(item)
+    kept: set[str] = set()
+    for function, cases in functions.items():
+        rotates_as_a_whole = cases[0].get_closest_marker("rotates") is not None
+        if function.startswith(ROTATION_IS_NOT_OF) and not rotates_as_a_whole:
+            turns = 1
+        else:
+            turns = ROTATION_TURNS if rotates_as_a_whole else min(ROTATION_TURNS, len(cases))
+        # Functions with few cases do not all run their first one at the same time.
+        turn = rotation + crc32(function.encode())
+        kept.update(item.nodeid for number, item in enumerate(cases) if (number + turn) % turns == 0)
+    return kept
 
 
 def _is_in_shard(item: pytest.Item) -> bool:

@@ -83,6 +83,7 @@ def test_the_demo_as_json(headrace: CommandLine, folder: Path) -> None:
     assert [verdict["status"] for verdict in document["aggregates"]] == ["equal"] * 8
 
 
+@pytest.mark.rotates
 def test_ctrl_c_stops_the_server_too(folder: Path) -> None:
     with demo_process(folder) as (process, server):
         process.send_signal(signal.SIGINT)
@@ -103,6 +104,7 @@ def test_the_server_dies_with_a_demo_that_is_killed(headrace: CommandLine, folde
     assert not (folder / "demo" / "postgres").exists()
 
 
+@pytest.mark.rotates
 def test_two_demos_in_one_folder(headrace: CommandLine, folder: Path) -> None:
     with demo_process(folder) as (_, server):
         outcome = headrace("demo", "--to", "postgres", "--quiet")

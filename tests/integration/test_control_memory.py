@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 PACKAGE = """\
 headrace: 1
 package: long
@@ -24,6 +26,7 @@ tasks:
 MAXIMUM_GROWTH_BYTES = 8_000_000
 
 
+@pytest.mark.rotates
 def test_turns_leave_nothing_behind(tmp_path: Path) -> None:
     (tmp_path / "package.yaml").write_text(PACKAGE, encoding="utf-8")
     few, many = (peak(tmp_path, turns) for turns in (200, 3_000))

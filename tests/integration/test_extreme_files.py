@@ -49,6 +49,7 @@ def rejects(summary: dict[str, Any]) -> list[dict[str, Any]]:
     return [json.loads(line) for line in text.splitlines()]
 
 
+@pytest.mark.rotates
 def test_ten_thousand_columns(project: Project) -> None:
     columns = {f"c{number}": "int32" for number in range(10_000)}
     rows = [[row * 10_000 + number for number in range(10_000)] for row in range(12)]

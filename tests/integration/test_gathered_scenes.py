@@ -44,6 +44,7 @@ def write(project: Project, text: str) -> None:
     (project.folder / "package.yaml").write_text(text)
 
 
+@pytest.mark.rotates
 def test_in_a_long_loop_its_rows_are_added_up(project: Project) -> None:
     orders = project
     orders.file("orders.0", "".join(map(order, range(20))))

@@ -261,6 +261,7 @@ def test_the_accounts_are_shown_and_kept(sales: Project) -> None:
     assert any('"detailed"' in event for event in events)
 
 
+@pytest.mark.rotates
 def test_joins_of_a_long_loop_are_added_up(project: Project) -> None:
     head, body = package([DETAILED, SENT]).replace("target: replace", "target: append").split("  load:\n")
     loop = "  turns:\n    foreach:\n      item: turn\n      range: {from: 1, to: 103}\n      tasks:\n        load:\n"

@@ -292,6 +292,7 @@ def test_a_side_without_files(project: Project) -> None:
     assert "orders.*" in project.run().error
 
 
+@pytest.mark.rotates
 def test_joins_of_a_long_loop_are_added_up(project: Project) -> None:
     head, body = of_type("inner").replace('target: "${target}"', "target: append").split("  load:\n")
     loop = "  turns:\n    foreach:\n      item: turn\n      range: {from: 1, to: 103}\n      tasks:\n        load:\n"

@@ -317,6 +317,7 @@ def test_the_second_pass_does_not_succeed(warehouse: PostgresProject, event: str
     assert not list(warehouse.runs.glob("*/second-pass-*"))
 
 
+@pytest.mark.rotates
 def test_the_budget_is_kept(warehouse: PostgresProject) -> None:
     """The keys need more memory than the run may have; they spill into its folder, and nothing of that stays."""
     warehouse.own_processes = True

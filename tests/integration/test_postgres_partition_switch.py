@@ -454,6 +454,7 @@ def test_an_existing_default_partition(database: Database) -> None:
 # --- many -------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.rotates
 def test_a_thousand_partitions_with_a_raised_setting(database: Database) -> None:
     """More locks than the server has room for are refused before the first row."""
     rules: list[PartitionRule] = [HashRule(1000, number) for number in range(1000)]

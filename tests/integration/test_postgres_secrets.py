@@ -77,6 +77,7 @@ def test_runs_leave_no_trace(secret: PostgresProject, way: str) -> None:
     check_traces(secret, given)
 
 
+@pytest.mark.rotates
 def test_other_commands_leave_no_trace(secret: PostgresProject) -> None:
     secret.environment = {"SECRET": PASSWORD}
     secret.url = secret.url.replace("@", ":${env:SECRET}@")

@@ -305,6 +305,7 @@ def test_turns_of_a_loop_and_flows_that_are_planned_late(orders: Project) -> Non
         assert count == (ROWS,)
 
 
+@pytest.mark.rotates
 def test_two_engines_keep_within_the_budget(orders: Project) -> None:
     orders.own_processes = True
     for path in orders.inbox.glob("orders.*"):

@@ -326,6 +326,7 @@ def test_a_resumed_run_tells_once_what_was_read_before(orders: Project) -> None:
     assert [table["rejects"]["count"] for table in summary["tables"]] == [1, 0]
 
 
+@pytest.mark.rotates
 def test_rows_that_wait_keep_within_the_budget(orders: Project) -> None:
     """As many wide rows as DuckDB gives in one Arrow batch, which no budget knows, were 450 MB here."""
     orders.own_processes = True

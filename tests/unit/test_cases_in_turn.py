@@ -1,4 +1,6 @@
-"""Which cases the short form of the tests runs: each with one value of what is taken in turn, and all values in all."""
+"""Which cases the short form of the tests runs: each with one value of what is taken in turn, and all values in all.
+With a rotation, a third of them.
+"""
 
 from __future__ import annotations
 
@@ -31,15 +33,21 @@ def test_both(case, one, other): pass
 
 @pytest.mark.parametrize("name", ["a", "b"])
 def test_unmarked(name): pass
+
+@pytest.mark.rotates
+def test_long(): pass
 """
+_VARIABLES = ("HEADRACE_CASES", "HEADRACE_SHARD", "HEADRACE_ROTATION")
 
 
 def collected(folder: Path, text: str = _CASES, **environment: str) -> list[list[str]]:
     """The parameters of each case that would run, as they stand in its id, behind the name of its function."""
     (folder / "test_cases.py").write_text(text)
     (folder / "conftest.py").write_text("from tests.conftest import pytest_collection_modifyitems\n")
-    (folder / "pytest.ini").write_text("[pytest]\nmarkers = in_turn(*parameters, among): see tests/conftest.py\n")
-    kept = {name: value for name, value in os.environ.items() if name not in ("HEADRACE_CASES", "HEADRACE_SHARD")}
+    (folder / "pytest.ini").write_text(
+        "[pytest]\nmarkers =\n  in_turn(*parameters, among): see tests/conftest.py\n  rotates: see tests/conftest.py\n"
+    )
+    kept = {name: value for name, value in os.environ.items() if name not in _VARIABLES}
     command = [sys.executable, "-m", "pytest", "--collect-only", "--quiet", "-p", "no:cacheprovider", str(folder)]
     paths = os.pathsep.join([str(_ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
     done = subprocess.run(
@@ -66,9 +74,22 @@ def test_all_cases_run_where_that_is_asked_for(tmp_path: Path) -> None:
     short, others, every = (
         {tuple(case) for case in collected(tmp_path, HEADRACE_CASES=cases)} for cases in ("short", "others", "every")
     )
-    assert len(every) == 6 + 6 + 16 + 2
+    assert len(every) == 6 + 6 + 16 + 2 + 1
     assert short and others and short | others == every and not short & others
     assert "expected short, others or every" in collected(tmp_path, HEADRACE_CASES="all")[0][0]
+
+
+def test_three_rotations_run_all_cases_once(tmp_path: Path) -> None:
+    short = {tuple(case) for case in collected(tmp_path)}
+    rotations = [{tuple(case) for case in collected(tmp_path, HEADRACE_ROTATION=str(number))} for number in (7, 8, 9)]
+    assert set.union(*rotations) == short
+    for rotation in rotations:
+        names = {case[0] for case in short}
+        assert {case[0] for case in rotation} | {"test_long"} == names
+        assert len(rotation) < len(short) / 2
+    assert [("test_long",) in rotation for rotation in rotations].count(True) == 1
+    # Cases that the rotation leaves out are not among the others: the next rotations run them.
+    assert not {tuple(case) for case in collected(tmp_path, HEADRACE_ROTATION="7", HEADRACE_CASES="others")} & short
 
 
 def test_each_module_is_in_one_shard(tmp_path: Path) -> None:

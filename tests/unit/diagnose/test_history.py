@@ -7,6 +7,8 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
+import pytest
+
 from headrace.diagnose import History, RunJudge, Sample, Verdict
 from headrace.diagnose.window import SERVER_COUNTERS
 from tests.unit.diagnose.lines import Load
@@ -88,6 +90,7 @@ def test_streams_that_end_together_are_no_tail() -> None:
     assert history.slow() == []
 
 
+@pytest.mark.rotates
 def test_memory_of_a_long_load_is_bounded() -> None:
     history = History()
     for second in range(30_000):

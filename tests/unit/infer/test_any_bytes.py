@@ -6,6 +6,7 @@ import gzip
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, given, settings, strategies
 
 from headrace.errors import SourceError
@@ -51,6 +52,7 @@ def test_bytes_without_a_meaning(tmp_path: Path, content: bytes, header: bool | 
     loads(path, InferOptions(given=Given(header=header, delimiter=";"), streams=1))
 
 
+@pytest.mark.rotates
 def test_ten_thousand_columns(tmp_path: Path) -> None:
     path = tmp_path / "wide.csv"
     names = ",".join(f"c{number}" for number in range(10_000))
