@@ -18,7 +18,7 @@ use headrace_types::{Column, ColumnType, CoreError, Layout};
 use tempfile::TempDir;
 
 /// Longest wait for anything.
-pub const PATIENCE: Duration = Duration::from_secs(30);
+pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// id int64 | name string | amount decimal(15,2) | day date, nullable.
 pub fn layout() -> Layout {

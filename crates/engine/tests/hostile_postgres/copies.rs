@@ -10,8 +10,9 @@ use headrace_engine::postgres::{Connection, ConnectionSpec, CopyIn, Interrupt, S
 use headrace_types::{CoreError, ErrorKind};
 
 use crate::fake::{
-    after, complete, connect, drain, message, never, ready, report, request, session, session_with_cancel, within,
+    FOR_EVER, complete, connect, drain, message, never, ready, report, request, session, session_with_cancel,
 };
+use crate::patience::{Alarm, soon};
 
 fn start(stream: &mut TcpStream) {
     request(stream);
@@ -86,7 +87,7 @@ fn an_error_between_frames_ends_the_copy_and_leaves_the_session() {
         }
     });
     for mut copy in both {
-        let error = within(Duration::from_secs(5), || send_until_failure(&mut copy));
+        let error = soon(|| send_until_failure(&mut copy));
         assert_eq!(error.server.unwrap().sqlstate, "23505");
         copy.abort("over").unwrap().execute("ROLLBACK").unwrap();
     }
@@ -99,8 +100,15 @@ fn an_error_is_noticed_without_frames_and_by_finish() {
         drain(&mut stream);
     };
     let mut idle = copy(failing);
-    std::thread::sleep(Duration::from_millis(300));
-    assert_eq!(idle.buffer().unwrap_err().server.unwrap().sqlstate, "53100");
+    let error = soon(|| {
+        loop {
+            match idle.buffer() {
+                Ok(_) => std::thread::sleep(Duration::from_millis(10)),
+                Err(error) => break error,
+            }
+        }
+    });
+    assert_eq!(error.server.unwrap().sqlstate, "53100");
     let finished = copy(failing).finish();
     assert_eq!(finished.err().unwrap().server.unwrap().sqlstate, "53100");
 }
@@ -154,14 +162,16 @@ fn a_server_that_talks_before_it_listens_does_not_stop_the_copy() {
 fn a_server_that_stops_reading_cannot_hold_us() {
     let spec = session(|mut stream| {
         start(&mut stream);
-        std::thread::sleep(Duration::from_secs(8));
+        std::thread::sleep(FOR_EVER);
         drop(stream);
     });
-    let connection = Connection::connect(&spec, after(Duration::from_millis(400))).unwrap();
+    let alarm = Alarm::default();
+    let connection = Connection::connect(&spec, alarm.interrupt()).unwrap();
+    alarm.raise_soon();
     let mut copy = connection.copy_in("COPY t FROM STDIN").unwrap();
-    let error = within(Duration::from_secs(2), || send_until_failure(&mut copy));
+    let error = soon(|| send_until_failure(&mut copy));
     assert_eq!(error.kind, ErrorKind::Cancelled);
-    assert!(within(Duration::from_secs(2), || copy.abort("over")).is_none());
+    assert!(soon(|| copy.abort("over")).is_none());
 
     // Without an interrupt: abort waits 5 seconds, drop does not.
     let mut buried = connect(&spec).copy_in("COPY t FROM STDIN").unwrap();
@@ -170,13 +180,16 @@ fn a_server_that_stops_reading_cannot_hold_us() {
         frame.resize(16 << 20, b'x');
         buried.send(frame).unwrap();
     }
-    within(Duration::from_secs(7), || assert!(buried.abort("over").is_none()));
+    soon(|| assert!(buried.abort("over").is_none()));
     let mut buried = connect(&spec).copy_in("COPY t FROM STDIN").unwrap();
     let mut frame = buried.buffer().unwrap();
     frame.resize(16 << 20, b'x');
     buried.send(frame).unwrap();
-    within(Duration::from_secs(2), || drop(buried));
+    soon(|| drop(buried));
 }
+
+/// Many times what a busy machine makes out of the shorter pauses below.
+const STALL: Duration = Duration::from_secs(2);
 
 /// A server that takes no data of a COPY for that long, and then all of it.
 fn deaf(silence: Duration) -> ConnectionSpec {
@@ -189,7 +202,7 @@ fn deaf(silence: Duration) -> ConnectionSpec {
         }
         let _ = stream.write_all(&[complete(&format!("COPY {frames}")), ready()].concat());
     });
-    ConnectionSpec { stall_timeout_seconds: 0.6, ..spec }
+    ConnectionSpec { stall_timeout_seconds: STALL.as_secs_f64(), ..spec }
 }
 
 fn frame(copy: &mut CopyIn, bytes: usize) -> Result<(), CoreError> {
@@ -200,21 +213,21 @@ fn frame(copy: &mut CopyIn, bytes: usize) -> Result<(), CoreError> {
 
 #[test]
 fn a_connection_on_which_nothing_moves_is_given_up() {
-    let mut copy = connect(&deaf(Duration::from_secs(8))).copy_in("COPY t FROM STDIN").unwrap();
-    let error = within(Duration::from_secs(3), || send_until_failure(&mut copy));
+    let mut copy = connect(&deaf(FOR_EVER)).copy_in("COPY t FROM STDIN").unwrap();
+    let error = soon(|| send_until_failure(&mut copy));
     assert_eq!((error.kind, error.retryable), (ErrorKind::TargetBusy, true), "{error}");
-    assert!(error.found.unwrap().starts_with("no byte has moved for 0.6 s"));
+    assert!(error.found.unwrap().starts_with("no byte has moved for 2 s"));
 
     // Everything is sent, but not taken: found while nobody sends, and while the end is waited for.
     for ends in [false, true] {
-        let mut copy = connect(&deaf(Duration::from_secs(8))).copy_in("COPY t FROM STDIN").unwrap();
+        let mut copy = connect(&deaf(FOR_EVER)).copy_in("COPY t FROM STDIN").unwrap();
         for _ in 0..4 {
             frame(&mut copy, 2 << 20).unwrap();
         }
-        let error = within(Duration::from_secs(3), || match ends {
+        let error = soon(|| match ends {
             true => copy.finish().err().unwrap(),
             false => {
-                std::thread::sleep(Duration::from_millis(1200));
+                std::thread::sleep(STALL + STALL / 2);
                 copy.buffer().unwrap_err()
             }
         });
@@ -231,14 +244,14 @@ fn a_pause_that_is_shorter_or_without_pending_bytes_is_none() {
     assert_eq!(copy.finish().unwrap().1, 40);
 
     // Few bytes, which the server's system takes: it may think about them as long as it likes.
-    let mut copy = connect(&deaf(Duration::from_millis(1500))).copy_in("COPY t FROM STDIN").unwrap();
+    let mut copy = connect(&deaf(STALL + STALL / 2)).copy_in("COPY t FROM STDIN").unwrap();
     frame(&mut copy, 1000).unwrap();
     assert_eq!(copy.finish().unwrap().1, 1);
 
     // The other way round: the client has nothing to send.
     let mut copy = connect(&deaf(Duration::ZERO)).copy_in("COPY t FROM STDIN").unwrap();
     frame(&mut copy, 8 << 20).unwrap();
-    std::thread::sleep(Duration::from_millis(1200));
+    std::thread::sleep(STALL + STALL / 2);
     frame(&mut copy, 8 << 20).unwrap();
     assert_eq!(copy.finish().unwrap().1, 2);
 }
@@ -246,12 +259,12 @@ fn a_pause_that_is_shorter_or_without_pending_bytes_is_none() {
 #[test]
 fn a_server_that_is_seen_at_work_is_waited_for() {
     let seen = SeenAtWork::default();
-    let mut connection = connect(&deaf(Duration::from_millis(1500)));
+    let mut connection = connect(&deaf(STALL + STALL / 2));
     connection.trust(seen.clone());
     let process = connection.process_id();
     let mut copy = connection.copy_in("COPY t FROM STDIN").unwrap();
     let watcher = std::thread::spawn(move || {
-        for _ in 0..20 {
+        for _ in 0..40 {
             seen.add(&[process]);
             std::thread::sleep(Duration::from_millis(100));
         }
@@ -265,7 +278,7 @@ fn a_server_that_is_seen_at_work_is_waited_for() {
 
 #[test]
 fn copies_are_aborted_side_by_side() {
-    let spec = ConnectionSpec { stall_timeout_seconds: 0.0, ..deaf(Duration::from_secs(20)) };
+    let spec = ConnectionSpec { stall_timeout_seconds: 0.0, ..deaf(FOR_EVER) };
     let copies = (0..12).map(|_| {
         let mut copy = connect(&spec).copy_in("COPY t FROM STDIN").unwrap();
         frame(&mut copy, 16 << 20).unwrap();
@@ -280,7 +293,7 @@ fn copies_are_aborted_side_by_side() {
         drain(&mut stream);
     };
     copies.extend(self::copies(polite));
-    let connections = within(Duration::from_secs(7), || CopyIn::abort_all(copies, "over"));
+    let connections = soon(|| CopyIn::abort_all(copies, "over"));
     let usable: Vec<bool> = connections.iter().map(Option::is_some).collect();
     assert_eq!(usable, [vec![false; 24], vec![true; 2]].concat());
 }
@@ -288,7 +301,7 @@ fn copies_are_aborted_side_by_side() {
 /// A server behind a black hole: whatever it was told last, it says nothing more.
 fn black_hole() -> ConnectionSpec {
     let silent = |stream: TcpStream| {
-        std::thread::sleep(Duration::from_secs(20));
+        std::thread::sleep(FOR_EVER);
         drop(stream);
     };
     let copying = move |mut stream: TcpStream| {
@@ -313,11 +326,11 @@ fn copies_into_a_black_hole_are_aborted_side_by_side() {
     // Nobody waits for them any more: each asks for the end of its session, which nobody hears.
     let copies = started(&interrupt);
     flag.store(true, Ordering::Release);
-    let connections = within(Duration::from_secs(5), || CopyIn::abort_all(copies, "over"));
+    let connections = soon(|| CopyIn::abort_all(copies, "over"));
     assert!(connections.iter().all(Option::is_none) && connections.len() == 27);
     // The server is waited for, and then the same.
     let copies = started(&never());
-    let connections = within(Duration::from_secs(7), || CopyIn::abort_all(copies, "over"));
+    let connections = soon(|| CopyIn::abort_all(copies, "over"));
     assert!(connections.iter().all(Option::is_none) && connections.len() == 27);
 }
 

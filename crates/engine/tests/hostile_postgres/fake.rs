@@ -2,10 +2,9 @@
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use headrace_engine::postgres::{Connection, ConnectionSpec, HostSpec, Interrupt, TlsMode, TlsSpec};
 use headrace_types::CoreError;
@@ -157,17 +156,6 @@ pub fn never() -> Interrupt {
     Arc::new(|| false)
 }
 
-/// An interrupt that happens after a while.
-pub fn after(delay: Duration) -> Interrupt {
-    let flag = Arc::new(AtomicBool::new(false));
-    let raised = Arc::clone(&flag);
-    thread::spawn(move || {
-        thread::sleep(delay);
-        raised.store(true, Ordering::Release);
-    });
-    Arc::new(move || flag.load(Ordering::Acquire))
-}
-
 pub fn connect(spec: &ConnectionSpec) -> Connection {
     Connection::connect(spec, never()).unwrap()
 }
@@ -180,10 +168,5 @@ pub fn refused(spec: &ConnectionSpec) -> CoreError {
     error
 }
 
-/// Runs something that must not take longer.
-pub fn within<T>(limit: Duration, run: impl FnOnce() -> T) -> T {
-    let start = Instant::now();
-    let result = run();
-    assert!(start.elapsed() < limit, "it took {:?}", start.elapsed());
-    result
-}
+/// Longer than anybody waits: how long a server sleeps that says nothing more. Its thread ends with the process.
+pub const FOR_EVER: Duration = Duration::from_secs(86_400);

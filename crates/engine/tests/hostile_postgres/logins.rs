@@ -1,15 +1,14 @@
 //! Everything that can go wrong before a session is open.
 
 use std::io::{Read, Write};
-use std::time::{Duration, Instant};
 
 use headrace_engine::postgres::{Connection, TlsMode};
 use headrace_types::ErrorKind;
 
 use crate::fake::{
-    PASSWORD, after, connect, drain, friendly, message, never, ready, refused, report, says, serve, session, speaker,
-    within,
+    PASSWORD, connect, drain, friendly, message, never, ready, refused, report, says, serve, session, speaker,
 };
+use crate::patience::{Alarm, soon, wait_until};
 
 #[test]
 fn a_friendly_server_lets_us_in() {
@@ -38,7 +37,7 @@ fn a_login_with_any_wrong_byte_ends() {
             let mut bytes = whole.clone();
             bytes[position] = value;
             script.write(bytes);
-            within(Duration::from_secs(4), || drop(Connection::connect(&spec, never())));
+            soon(|| drop(Connection::connect(&spec, never())));
         }
     }
 }
@@ -54,7 +53,7 @@ fn messages_of_any_kind_anywhere_end_the_login_or_are_ignored() {
                 bytes.extend(message(tag, body));
                 bytes.extend(steps[step..].concat());
                 script.write(bytes);
-                within(Duration::from_secs(4), || drop(Connection::connect(&spec, never())));
+                soon(|| drop(Connection::connect(&spec, never())));
             }
         }
     }
@@ -86,11 +85,12 @@ fn silence_ends_with_the_time_limit_or_the_interrupt() {
             drain(&mut stream);
         });
         spec.connect_timeout_seconds = 0.2;
-        let error = within(Duration::from_millis(900), || refused(&spec));
+        let error = soon(|| refused(&spec));
         assert_eq!((error.kind, error.retryable), (ErrorKind::TargetBusy, true));
         spec.connect_timeout_seconds = 0.0;
-        let connected =
-            within(Duration::from_millis(900), || Connection::connect(&spec, after(Duration::from_millis(50))));
+        let alarm = Alarm::default();
+        alarm.raise_soon();
+        let connected = soon(|| Connection::connect(&spec, alarm.interrupt()));
         assert_eq!(connected.err().unwrap().kind, ErrorKind::Cancelled);
     }
 }
@@ -102,7 +102,7 @@ fn a_full_queue_of_connects_ends_with_the_time_limit() {
     let mut spec = says(Vec::new());
     spec.hosts[0].port = listener.local_addr().unwrap().port();
     spec.connect_timeout_seconds = 0.3;
-    let error = within(Duration::from_secs(2), || refused(&spec));
+    let error = soon(|| refused(&spec));
     assert!(error.found.unwrap().contains("connect_timeout"));
 }
 
@@ -118,7 +118,7 @@ fn what_is_no_postgresql_is_named() {
         for mode in [TlsMode::Disable, TlsMode::Prefer, TlsMode::Require] {
             let mut spec = says(banner.to_vec());
             spec.tls.mode = mode;
-            let error = within(Duration::from_secs(2), || refused(&spec));
+            let error = soon(|| refused(&spec));
             let text = format!("{:?} {:?}", error.found, error.hint);
             let known = text.contains("not PostgreSQL's") || text.contains("TLS");
             assert!(known && error.kind == ErrorKind::Target, "{mode:?} {error:?}");
@@ -161,10 +161,7 @@ fn passwords_go_nowhere_without_need() {
     let error = refused(&spec);
     assert!(error.found.unwrap().contains("clear text") && error.hint.unwrap().contains("sslmode"));
     // Something was heard: the startup message at least.
-    let until = Instant::now() + Duration::from_secs(5);
-    while heard.lock().unwrap().is_empty() && Instant::now() < until {
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    wait_until("the server has heard something", || !heard.lock().unwrap().is_empty());
     assert!(heard.lock().unwrap().windows(4).any(|window| window == b"user"));
     assert!(!heard.lock().unwrap().windows(PASSWORD.len()).any(|window| window == PASSWORD.as_bytes()));
 }
@@ -219,7 +216,7 @@ fn scram_needs_proof_from_the_server_too() {
             stream.write_all(&[last.clone(), ok.clone()].concat()).unwrap();
             drain(&mut stream);
         });
-        let error = within(Duration::from_secs(2), || refused(&spec));
+        let error = soon(|| refused(&spec));
         assert_eq!(error.kind, ErrorKind::Target, "{error:?}");
     }
 }
@@ -241,7 +238,7 @@ fn answers_to_the_wish_for_tls() {
         if mode == TlsMode::VerifyCa {
             spec.tls.root_certificates = Some("/etc/ssl/certs/ca-certificates.crt".into());
         }
-        let error = within(Duration::from_secs(2), || refused(&spec));
+        let error = soon(|| refused(&spec));
         assert!(error.found.as_ref().unwrap().contains(part), "{part}: {error:?}");
     }
     let mut spec = says(Vec::new());

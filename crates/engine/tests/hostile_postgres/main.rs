@@ -6,4 +6,6 @@ mod binary_rows;
 mod copies;
 mod fake;
 mod logins;
+#[path = "../shared/patience.rs"]
+mod patience;
 mod sessions;

@@ -2,14 +2,12 @@
 
 use std::io::{Read, Write};
 use std::sync::mpsc;
-use std::time::Duration;
 
 use headrace_engine::postgres::{Connection, ConnectionSpec};
 use headrace_types::ErrorKind;
 
-use crate::fake::{
-    Script, after, complete, connect, drain, message, never, ready, report, request, serve, session, within,
-};
+use crate::fake::{FOR_EVER, Script, complete, connect, drain, message, never, ready, report, request, serve, session};
+use crate::patience::{Alarm, HANG, soon};
 
 /// A server whose sessions answer the first request with the script and close.
 fn answering() -> (Script, ConnectionSpec) {
@@ -71,7 +69,7 @@ fn an_answer_with_any_wrong_byte_ends() {
             bytes[position] = value;
             script.write(bytes);
             let mut connection = connect(&spec);
-            within(Duration::from_secs(2), || drop(connection.query("SELECT n", &[])));
+            soon(|| drop(connection.query("SELECT n", &[])));
         }
     }
 }
@@ -138,7 +136,7 @@ fn a_server_that_never_stops_talking_cannot_hold_us() {
         while stream.write_all(&notices).is_ok() {}
     });
     let mut connection = connect(&spec);
-    let error = within(Duration::from_secs(5), || connection.execute("SELECT 1")).unwrap_err();
+    let error = soon(|| connection.execute("SELECT 1")).unwrap_err();
     assert!(error.found.unwrap().contains("against PostgreSQL's protocol"));
 }
 
@@ -175,10 +173,12 @@ fn a_wait_ends_with_the_interrupt_and_asks_the_server_to_stop() {
         std::thread::spawn(move || std::io::copy(&mut back.0, &mut back.1));
         let _ = std::io::copy(&mut stream, &mut inner);
     });
-    let mut connection = Connection::connect(&spec, after(Duration::from_millis(500))).unwrap();
-    let error = within(Duration::from_millis(1000), || connection.execute("SELECT pg_sleep(1000)")).unwrap_err();
+    let alarm = Alarm::default();
+    let mut connection = Connection::connect(&spec, alarm.interrupt()).unwrap();
+    alarm.raise_soon();
+    let error = soon(|| connection.execute("SELECT pg_sleep(1000)")).unwrap_err();
     assert_eq!((error.kind, error.retryable), (ErrorKind::Cancelled, false));
-    let request = heard.recv_timeout(Duration::from_secs(2)).unwrap();
+    let request = heard.recv_timeout(HANG).unwrap();
     assert_eq!(request[..], [0, 0, 0, 16, 4, 210, 22, 46, 0, 0, 4, 210, 0, 0, 0, 7]);
     assert!(connection.execute("SELECT 1").is_err());
 }
@@ -186,12 +186,14 @@ fn a_wait_ends_with_the_interrupt_and_asks_the_server_to_stop() {
 #[test]
 fn a_server_that_does_not_read_cannot_hold_us() {
     let spec = session(|stream| {
-        std::thread::sleep(Duration::from_secs(3));
+        std::thread::sleep(FOR_EVER);
         drop(stream);
     });
     let statement = format!("SELECT '{}'", "x".repeat(64 << 20));
-    let mut connection = Connection::connect(&spec, after(Duration::from_millis(300))).unwrap();
-    let error = within(Duration::from_millis(1500), || connection.execute(&statement)).unwrap_err();
+    let alarm = Alarm::default();
+    let mut connection = Connection::connect(&spec, alarm.interrupt()).unwrap();
+    alarm.raise_soon();
+    let error = soon(|| connection.execute(&statement)).unwrap_err();
     assert_eq!(error.kind, ErrorKind::Cancelled);
 }
 
@@ -214,8 +216,9 @@ fn statements_with_a_nul_are_refused_and_nothing_is_sent() {
 fn nothing_is_sent_after_the_interrupt() {
     let (told, heard) = mpsc::channel();
     let spec = session(move |mut stream| told.send(request(&mut stream)).unwrap());
-    let mut connection = Connection::connect(&spec, after(Duration::from_millis(300))).unwrap();
-    std::thread::sleep(Duration::from_millis(400));
+    let alarm = Alarm::default();
+    let mut connection = Connection::connect(&spec, alarm.interrupt()).unwrap();
+    alarm.raise();
     assert_eq!(connection.execute("COMMIT").unwrap_err().kind, ErrorKind::Cancelled);
-    assert_eq!(heard.recv_timeout(Duration::from_secs(2)).unwrap(), None);
+    assert_eq!(heard.recv_timeout(HANG).unwrap(), None);
 }

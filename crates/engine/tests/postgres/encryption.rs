@@ -2,14 +2,13 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
 
 use headrace_engine::postgres::{Connection, ConnectionSpec, TlsMode, TlsSpec};
 use headrace_types::{CoreError, ErrorKind};
 use rcgen::date_time_ymd;
 
 use crate::certificates::{Authority, Pair, parameters, self_signed, write};
+use crate::patience::{Alarm, soon};
 use crate::server::{PASSWORD, Server, binaries_with_tls, connect, patient, servers, wait_until_gone};
 
 const ALL_MODES: [TlsMode; 6] =
@@ -253,16 +252,12 @@ fn rows_and_cancel_requests_go_through_tls() {
     let sum = connection.query("SELECT sum(length(a)) FROM t", &[]).unwrap();
     assert_eq!(sum.rows[0][0].as_deref(), Some("25574400"));
 
-    static STOP: AtomicBool = AtomicBool::new(false);
+    let alarm = Alarm::default();
     let spec = fixture().spec("tls_user", TlsMode::Require, "localhost", None);
-    let mut sleeping = Connection::connect(&spec, std::sync::Arc::new(|| STOP.load(Ordering::Acquire))).unwrap();
+    let mut sleeping = Connection::connect(&spec, alarm.interrupt()).unwrap();
     let process = sleeping.process_id().to_string();
-    std::thread::spawn(|| {
-        std::thread::sleep(Duration::from_millis(300));
-        STOP.store(true, Ordering::Release);
-    });
-    let start = Instant::now();
-    assert_eq!(sleeping.execute("SELECT pg_sleep(60)").unwrap_err().kind, ErrorKind::Cancelled);
-    assert!(start.elapsed() < Duration::from_secs(10), "it did not wait for the end of the statement");
+    alarm.raise_soon();
+    let error = soon(|| sleeping.execute("SELECT pg_sleep(3600)")).unwrap_err();
+    assert_eq!(error.kind, ErrorKind::Cancelled);
     wait_until_gone(&mut connection, &process);
 }

@@ -1,7 +1,6 @@
 //! Flows into real servers.
 
 use std::path::Path;
-use std::time::{Duration, Instant};
 
 use headrace_engine::Flow;
 use headrace_engine::report::{FlowReport, Status};
@@ -10,6 +9,7 @@ use headrace_engine::spec::FlowSpec;
 use headrace_types::{ErrorKind, Layout};
 use serde_json::{Value, json};
 
+use crate::patience::{HANG, wait_until};
 use crate::server::{Server, servers};
 
 const WRITER: &str = "headrace flow";
@@ -48,18 +48,16 @@ fn flow(server: &Server, folder: &Path, texts: &[&str], names: &[&str], commit: 
 
 fn run(flow: &Flow) -> FlowReport {
     flow.start().unwrap();
-    flow.join(Duration::from_secs(30)).expect("the flow hangs")
+    flow.join(HANG).expect("the flow hangs")
 }
 
 /// Fails if a writer of a flow is still there after a while.
 fn no_writer_is_left(server: &Server) {
     let mut connection = server.connect();
-    let until = Instant::now() + Duration::from_secs(5);
     let sql = "SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE $1 || '%'";
-    while connection.query(sql, &[Some(WRITER)]).unwrap().rows[0][0].as_deref() != Some("0") {
-        assert!(Instant::now() < until, "a writer keeps its locks, although nobody will commit its rows");
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    wait_until("no writer keeps its locks when nobody will commit its rows", || {
+        connection.query(sql, &[Some(WRITER)]).unwrap().rows[0][0].as_deref() == Some("0")
+    });
 }
 
 fn count(server: &Server, table: &str) -> String {

