@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections import defaultdict
 from zlib import crc32
@@ -36,6 +37,17 @@ SHARD_VARIABLE = "HEADRACE_SHARD"
 # as do not depend on the others, like what is done behind a kill, whatever was killed. `among="postgres "`: only the
 # values that begin so are taken in turn, the others run with every case.
 TAKEN_IN_TURN = frozenset({"postgres_versions", "cpu_path"})
+
+
+def pytest_collection_finish() -> None:
+    """Takes what was collected out of the sight of the garbage collector, which would look at it a thousand times."""
+    gc.collect()
+    gc.freeze()
+
+
+def pytest_sessionfinish() -> None:
+    """Modules in C complain of objects that are left when Python ends."""
+    gc.unfreeze()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
