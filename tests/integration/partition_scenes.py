@@ -150,7 +150,9 @@ class Scene:
         files = folder / "files"
         files.mkdir()
         write_files(files)
-        template = cluster.create_database("scene_" + name.replace(" ", "_"))
+        template = (
+            cluster.create_database()
+        )  # of any name: a process that takes tests of others may come back to a module
         (folder / "before").mkdir()
         scene = cls(name, files, template, Content(()), Content(()), {})
         project = scene._project(folder / "before", template)

@@ -65,7 +65,7 @@ class Scene:
         for file in all_files.glob("*.tbl.1"):
             (first_files / file.name).symlink_to(file)
         (folder / "before").mkdir()
-        project = PostgresProject(folder / "before", cluster.create_database(f"before_{mode}"))
+        project = PostgresProject(folder / "before", cluster.create_database())
         project.command(project.example(first_files, mode=mode, tables=LOADED)).succeeded()
         before = project.content()
         assert project.left_in_database() == []

@@ -760,6 +760,15 @@ def test_writers_that_may_not_be_ended_are_named(database: Database) -> None:
             target.resume_run(record(dead.run_id))
         assert f"of user {LOADER}" in str(failure.value.found)
         assert not is_over(zombie)
+        # A new run leaves it alone, and to somebody who may.
+        other = Run(database, role)
+        with other.target:
+            other.begin()
+        assert other.lost == [] and not is_over(zombie)
+        owner = Run(database)
+        with owner.target:
+            owner.begin()
+        assert dead.run_id in [lost.run_id for lost in owner.lost]
         zombie.close()
     finally:
         database.psql(f"DROP OWNED BY {role}; DROP ROLE {role}")

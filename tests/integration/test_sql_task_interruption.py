@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,7 @@ pytestmark = pytest.mark.faults
 
 ROOT = Path(__file__).parents[2]
 TASK = 'text: "INSERT INTO t VALUES (1); INSERT INTO t VALUES (2) RETURNING id", row: {n: id}'
-# Begins a run, and executes the task until the moment has come: then it stops or dies.
+# Begins a run, and executes the task until the moment has come: then it dies, or waits for a line.
 ATTEMPT = """
 import json, os, signal, sys
 from pathlib import Path
@@ -35,16 +36,21 @@ from tests.integration.sql_tasks import begun
 
 folder, connection, moment, how, task = sys.argv[1:]
 
+def end():
+    print("reached", flush=True)
+    if how == "waits":
+        sys.stdin.readline()
+    else:
+        os.kill(os.getpid(), signal.SIGKILL)
+
 def at(session, name):
     original = getattr(type(session), name)
     def reached(self, *values):
         if moment == "before " + name:
-            print("reached", flush=True)
-            os.kill(os.getpid(), getattr(signal, how))
+            end()
         result = original(self, *values)
         if moment == "behind " + name:
-            print("reached", flush=True)
-            os.kill(os.getpid(), getattr(signal, how))
+            end()
         return result
     setattr(type(session), name, reached)
 
@@ -74,18 +80,23 @@ class Place:
     connection: str
     environ: Mapping[str, str]
 
-    def attempt(self, moment: str, how: str = "SIGKILL") -> subprocess.Popen[str]:
-        """The first attempt, in a process of its own, when its moment has come."""
+    @contextmanager
+    def attempt(self, moment: str, how: str = "dies") -> Iterator[subprocess.Popen[str]]:
+        """The first attempt, in a process of its own, when its moment has come; it ends with the block."""
         environ = {**os.environ, **self.environ, "PYTHONPATH": f"{ROOT}:{os.environ.get('PYTHONPATH', '')}"}
-        process = subprocess.Popen(
+        with subprocess.Popen(
             [sys.executable, "-c", ATTEMPT, str(self.folder), self.connection, moment, how, TASK],
             env=environ,
+            stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
-        )
-        assert process.stdout is not None
-        assert process.stdout.readline() == "reached\n"
-        return process
+        ) as process:
+            try:
+                assert process.stdout is not None
+                assert process.stdout.readline() == "reached\n"
+                yield process
+            finally:
+                process.kill()
 
 
 @pytest.fixture(params=["duckdb", "postgres"])
@@ -117,13 +128,13 @@ def test_a_session_of_an_attempt_that_was_taken_over(database: Database, tmp_pat
     place = made(tmp_path, database)
     # Its control session is ended: else nobody could take the run over.
     ended = "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE application_name LIKE '%control'"
-    with place.attempt("before commit", "SIGSTOP") as process:
+    with place.attempt("before commit", "waits") as process:
         stop(process.pid)
         assert database.rows(ended) == [("t",)]
         with begun(place.folder, place.connection, place.environ, resume=True) as run:
             assert not run.task(TASK, instance="load[1].b").details.get("committed_before", False)
             go_on(process.pid)
-            assert process.communicate(timeout=HANG_SECONDS)[0] == "error TargetBusyError\n"
+            assert process.communicate("\n", timeout=HANG_SECONDS)[0] == "error TargetBusyError\n"
             assert rows(run, "SELECT id FROM t ORDER BY id") == [(1,), (2,)]
 
 

@@ -8,8 +8,6 @@ use headrace_types::ErrorKind;
 
 use crate::support::{Job, PATIENCE, check_report, core_error, join, rows, sorted, sorted_lines, values};
 
-/// Streams notice that they should end within a few polls of 20 ms; this leaves room for a busy machine.
-
 fn ten_blocks() -> Job {
     Job::of(rows(0, 1000)).arrow()
 }

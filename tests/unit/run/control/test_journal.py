@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -22,6 +23,22 @@ def again(path: Path, write: Callable[[Journal], None]) -> Journal:
     write(first)
     first.close()
     return journal(path)
+
+
+@pytest.mark.parametrize("kind", ["listed", "note", "redo"])
+def test_what_the_next_attempt_needs_is_on_disk_when_the_task_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    on_disk: list[str] = []
+    monkeypatch.setattr(os, "fsync", lambda file: on_disk.append(Path(f"/proc/self/fd/{file}").read_text()))
+    written = journal(tmp_path)
+    {
+        "listed": lambda: written.listed("loop", {"file": "x.jsonl", "count": 9, "hash": "h"}),
+        "note": lambda: written.note("task", {"a": 1}),
+        "redo": lambda: written.redo("task", 2),
+    }[kind]()
+    assert len(on_disk) == 1 and json.loads(on_disk[0])[kind] in ("loop", "task")
+    written.close()
 
 
 def test_what_has_ended(tmp_path: Path) -> None:
