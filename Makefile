@@ -48,7 +48,7 @@ test: .venv-ci/.requirements ## every check: format, lints, types, layers, all t
 	@$(call IN_VENV,.venv-ci) .ci/steps all
 
 .PHONY: test-faults
-test-faults: .venv-ci/.requirements ## tests of kills, cuts, dead servers and full disks at many moments (about 6 minutes)
+test-faults: .venv-ci/.requirements ## tests of kills, cuts, dead servers and full disks at many moments (about 4 minutes)
 	@$(call IN_VENV,.venv-ci) .ci/steps faults
 
 .PHONY: test-every-case

@@ -24,12 +24,12 @@ if os.environ.get("CI"):
 # parameters that are taken in turn, so that a function with several cases meets all. `others`: those that `short`
 # leaves out (`make nightly`). `every`: both (`make test-every-case`).
 CASES_VARIABLE = "HEADRACE_CASES"
-# `make test` and CI set it to the count of commits; without it, what is written here does not apply. Of each function
-# outside `ROTATION_IS_NOT_OF`, a third of the cases run, and all within any three numbers that follow each other. Long
-# tests of something that is rarely changed are marked `@pytest.mark.rotates`: the whole test is one such case.
+# A number: of each function outside `ROTATION_IS_NOT_OF`, only a third of the cases run, at least one. Three numbers
+# that follow each other run all. `make test` and CI take the count of commits; without a number all run. Long tests of
+# what is rarely changed are marked `@pytest.mark.rotates`: such a test runs with every third number.
 ROTATION_VARIABLE = "HEADRACE_ROTATION"
 ROTATION_TURNS = 3
-# Their cases take no time.
+# Their cases take little time.
 ROTATION_IS_NOT_OF = ("tests/unit/", "tests/conformance_csv/")
 # `2/5`: the second of five shards of the modules. A module is always in the same one.
 SHARD_VARIABLE = "HEADRACE_SHARD"
@@ -68,6 +68,10 @@ def _chosen_cases(items: list[pytest.Item]) -> list[pytest.Item]:
         raise pytest.UsageError(f"{CASES_VARIABLE} is {cases!r}; expected short, others or every")
     short = _whose_turn_it_is(items)
     if (rotation := os.environ.get(ROTATION_VARIABLE)) and cases == "short":
+        if not rotation.isdecimal():
+            raise pytest.UsageError(
+                f"{ROTATION_VARIABLE} is {rotation!r}; expected a number, like the count of commits"
+            )
         short = _rotated([item for item in items if item.nodeid in short], int(rotation))
     return [item for item in items if (item.nodeid in short) == (cases == "short")]
 
@@ -79,11 +83,12 @@ def _rotated(items: list[pytest.Item], rotation: int) -> set[str]:
         functions[item.nodeid.partition("[")[0]].append(item)
     kept: set[str] = set()
     for function, cases in functions.items():
-        rotates_as_a_whole = cases[0].get_closest_marker("rotates") is not None
-        if function.startswith(ROTATION_IS_NOT_OF) and not rotates_as_a_whole:
+        if cases[0].get_closest_marker("rotates") is not None:
+            turns = ROTATION_TURNS
+        elif function.startswith(ROTATION_IS_NOT_OF):
             turns = 1
         else:
-            turns = ROTATION_TURNS if rotates_as_a_whole else min(ROTATION_TURNS, len(cases))
+            turns = min(ROTATION_TURNS, len(cases))
         # Functions with few cases do not all run their first one at the same time.
         turn = rotation + crc32(function.encode())
         kept.update(item.nodeid for number, item in enumerate(cases) if (number + turn) % turns == 0)

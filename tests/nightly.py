@@ -179,6 +179,8 @@ def shards_of_ci(count: int, due: Iterable[str]) -> list[str]:
 def _chosen_by_ci() -> list[str]:
     number = os.environ.get(_ROTATION_VARIABLE)
     if number is not None:
+        if not number.isdecimal():
+            sys.exit(f"error: {_ROTATION_VARIABLE} is {number!r}\n\nhint: It is a number, like the count of commits.")
         return [SHARDS[int(number) % len(SHARDS)].name]
     record = read_record()
     today = datetime.datetime.fromtimestamp(int(_git("log", "-1", "--format=%ct")), datetime.UTC).date()

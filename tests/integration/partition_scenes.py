@@ -150,9 +150,8 @@ class Scene:
         files = folder / "files"
         files.mkdir()
         write_files(files)
-        template = (
-            cluster.create_database()
-        )  # of any name: a process that takes tests of others may come back to a module
+        # Without a name of its own: a process that takes tests of others may come back to a module, and make it again.
+        template = cluster.create_database()
         (folder / "before").mkdir()
         scene = cls(name, files, template, Content(()), Content(()), {})
         project = scene._project(folder / "before", template)

@@ -1,7 +1,7 @@
 //! Slow, stubborn and vanishing consumers; cancellation; memory.
 
 use std::sync::mpsc::channel;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use headrace_engine::report::Status;
 use headrace_types::ErrorKind;
@@ -21,10 +21,8 @@ fn cancel_frees_streams_that_wait_for_the_consumer_or_for_a_block() {
         let mut reader = flow.take_reader().unwrap();
         flow.start().unwrap();
         assert!(flow.join(Duration::from_millis(100)).is_none() || blocks == 64);
-        let start = Instant::now();
         flow.cancel("enough");
         let report = join(&flow);
-        assert!(start.elapsed() < PATIENCE);
         if blocks < 64 {
             assert_eq!(report.status, Status::Cancelled);
             let error = core_error(reader.next().unwrap().unwrap_err());
@@ -76,9 +74,7 @@ fn a_consumer_that_goes_away_ends_the_flow() {
             reader.next().unwrap().unwrap();
         }
         drop(reader);
-        let start = Instant::now();
         let report = join(&flow);
-        assert!(start.elapsed() < PATIENCE);
         assert_eq!((report.status, report.error.unwrap().kind), (Status::Cancelled, ErrorKind::Cancelled));
     }
 }

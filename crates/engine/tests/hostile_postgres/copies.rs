@@ -3,7 +3,6 @@
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use headrace_engine::postgres::{Connection, ConnectionSpec, CopyIn, Interrupt, SeenAtWork};
@@ -158,6 +157,11 @@ fn a_server_that_talks_before_it_listens_does_not_stop_the_copy() {
     }
 }
 
+/// So many, one after the other, would hang if each waited the 5 seconds of `abort`.
+const MANY: usize = 15;
+/// So many would hang if they were aborted one after the other: each asks for the end of its session, half a second.
+const VERY_MANY: usize = 130;
+
 #[test]
 fn a_server_that_stops_reading_cannot_hold_us() {
     let spec = session(|mut stream| {
@@ -166,12 +170,15 @@ fn a_server_that_stops_reading_cannot_hold_us() {
         drop(stream);
     });
     let alarm = Alarm::default();
-    let connection = Connection::connect(&spec, alarm.interrupt()).unwrap();
+    let interrupted = |_| Connection::connect(&spec, alarm.interrupt()).unwrap().copy_in("COPY t FROM STDIN").unwrap();
+    let copies: Vec<CopyIn> = (0..MANY).map(interrupted).collect();
     alarm.raise_soon();
-    let mut copy = connection.copy_in("COPY t FROM STDIN").unwrap();
-    let error = soon(|| send_until_failure(&mut copy));
-    assert_eq!(error.kind, ErrorKind::Cancelled);
-    assert!(soon(|| copy.abort("over")).is_none());
+    soon(|| {
+        for mut copy in copies {
+            assert_eq!(send_until_failure(&mut copy).kind, ErrorKind::Cancelled);
+            assert!(copy.abort("over").is_none());
+        }
+    });
 
     // Without an interrupt: abort waits 5 seconds, drop does not.
     let mut buried = connect(&spec).copy_in("COPY t FROM STDIN").unwrap();
@@ -181,10 +188,14 @@ fn a_server_that_stops_reading_cannot_hold_us() {
         buried.send(frame).unwrap();
     }
     soon(|| assert!(buried.abort("over").is_none()));
-    let mut buried = connect(&spec).copy_in("COPY t FROM STDIN").unwrap();
-    let mut frame = buried.buffer().unwrap();
-    frame.resize(16 << 20, b'x');
-    buried.send(frame).unwrap();
+    let bury = |_| {
+        let mut buried = connect(&spec).copy_in("COPY t FROM STDIN").unwrap();
+        let mut frame = buried.buffer().unwrap();
+        frame.resize(16 << 20, b'x');
+        buried.send(frame).unwrap();
+        buried
+    };
+    let buried: Vec<CopyIn> = (0..MANY).map(bury).collect();
     soon(|| drop(buried));
 }
 
@@ -286,7 +297,7 @@ fn copies_are_aborted_side_by_side() {
     });
     let mut copies: Vec<CopyIn> = copies.collect();
     // These take some, and wait with the end of it in vain.
-    copies.extend((0..12).map(|_| connect(&spec).copy_in_directly("COPY t FROM STDIN").unwrap()));
+    copies.extend((0..VERY_MANY).map(|_| connect(&spec).copy_in_directly("COPY t FROM STDIN").unwrap()));
     let polite = |mut stream: TcpStream| {
         while !matches!(request(&mut stream), Some((b'f', _)) | None) {}
         stream.write_all(&[report(b'E', "ERROR", "57014", b"aborted"), ready()].concat()).unwrap();
@@ -295,7 +306,7 @@ fn copies_are_aborted_side_by_side() {
     copies.extend(self::copies(polite));
     let connections = soon(|| CopyIn::abort_all(copies, "over"));
     let usable: Vec<bool> = connections.iter().map(Option::is_some).collect();
-    assert_eq!(usable, [vec![false; 24], vec![true; 2]].concat());
+    assert_eq!(usable, [vec![false; 12 + VERY_MANY], vec![true; 2]].concat());
 }
 
 /// A server behind a black hole: whatever it was told last, it says nothing more.
@@ -314,24 +325,22 @@ fn black_hole() -> ConnectionSpec {
 #[test]
 fn copies_into_a_black_hole_are_aborted_side_by_side() {
     let spec = black_hole();
-    let flag = Arc::new(AtomicBool::new(false));
-    let is_stopped = Arc::clone(&flag);
-    let interrupt: Interrupt = Arc::new(move || is_stopped.load(Ordering::Acquire));
+    let alarm = Alarm::default();
     let started = |interrupt: &Interrupt| -> Vec<CopyIn> {
         let connection = || Connection::connect(&spec, Arc::clone(interrupt)).unwrap();
-        let direct = (0..24).map(|_| connection().copy_in_directly("COPY t FROM STDIN").unwrap());
+        let direct = (0..VERY_MANY).map(|_| connection().copy_in_directly("COPY t FROM STDIN").unwrap());
         let overlapped = (0..3).map(|_| connection().copy_in("COPY t FROM STDIN").unwrap());
         direct.chain(overlapped).collect()
     };
     // Nobody waits for them any more: each asks for the end of its session, which nobody hears.
-    let copies = started(&interrupt);
-    flag.store(true, Ordering::Release);
+    let copies = started(&alarm.interrupt());
+    alarm.raise();
     let connections = soon(|| CopyIn::abort_all(copies, "over"));
-    assert!(connections.iter().all(Option::is_none) && connections.len() == 27);
+    assert!(connections.iter().all(Option::is_none) && connections.len() == VERY_MANY + 3);
     // The server is waited for, and then the same.
     let copies = started(&never());
     let connections = soon(|| CopyIn::abort_all(copies, "over"));
-    assert!(connections.iter().all(Option::is_none) && connections.len() == 27);
+    assert!(connections.iter().all(Option::is_none) && connections.len() == VERY_MANY + 3);
 }
 
 #[test]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import queue
 import threading
-import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Final, Generic, TypeVar
@@ -13,8 +12,6 @@ from headrace.errors import CancelledError, HeadraceError
 from headrace.targets.postgres.connection import Connection
 
 _POLL_SECONDS: Final = 0.05
-# A server forgets a request to cancel that arrives before the statement that it is meant for.
-_CANCEL_AGAIN_SECONDS: Final = 0.5
 _Result = TypeVar("_Result")
 Job = Callable[[Connection], _Result]
 
@@ -30,7 +27,6 @@ class SideBySide(Generic[_Result]):
         self._open: list[Connection] = []
         self._results: dict[int, _Result] = {}
         self._error: BaseException | None = None
-        self._cancelled_at = 0.0  # of time.monotonic()
 
     def run(self, is_cancelled: Callable[[], bool]) -> list[_Result]:
         """What the jobs return, in their order. Raises the first error, when all sessions have ended."""
@@ -48,8 +44,6 @@ class SideBySide(Generic[_Result]):
                 thread.join(_POLL_SECONDS)
                 if is_cancelled():
                     self.stop(CancelledError("cancelled by the user"))
-                if self._error is not None and time.monotonic() > self._cancelled_at + _CANCEL_AGAIN_SECONDS:
-                    self._cancel_statements()
         if self._error is not None:
             raise self._error
         return [self._results[number] for number in range(len(self._jobs))]
@@ -57,16 +51,10 @@ class SideBySide(Generic[_Result]):
     def stop(self, error: BaseException) -> None:
         """Ends the statements that run; `run` raises `error`, unless another one was there before."""
         with self._lock:
-            if self._error is not None:
-                return
-            self._error = error
-        self._cancel_statements()
-
-    def _cancel_statements(self) -> None:
-        with self._lock:
-            self._cancelled_at = time.monotonic()
-            for connection in self._open:
-                connection.cancel()
+            if self._error is None:
+                self._error = error
+                for connection in self._open:
+                    connection.cancel()
 
     def _work(self, waiting: queue.SimpleQueue[int]) -> None:
         try:
