@@ -1,9 +1,9 @@
 # Sourced by the scripts of this folder: `step NAME COMMAND...` names a step, runs it and notes what it cost.
 #
 # Each step and each test program is one line of $HEADRACE_TIMES (target/times.tsv): kind, name, seconds on the clock,
-# seconds of CPU. `.ci/test_times.py` turns the lines into docs/contributing/test-times.md.
+# seconds of CPU. `tests/times.py` turns the lines into docs/contributing/test-times.md.
 
-: "${HEADRACE_TIMES:=$PWD/target/times.tsv}"
+: "${HEADRACE_TIMES:=$(realpath "$(dirname "${BASH_SOURCE[0]}")/..")/target/times.tsv}"
 export HEADRACE_TIMES
 mkdir -p "$(dirname "$HEADRACE_TIMES")"
 started=$SECONDS

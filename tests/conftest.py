@@ -22,11 +22,11 @@ if os.environ.get("CI"):
 
 # Which cases run. `short`, the default: each case with one server version, one instruction set, and one value of the
 # parameters that are taken in turn, so that a function with several cases meets all. `others`: those that `short`
-# leaves out (`make nightly`). `every`: both (`make test-every-case`).
+# leaves out, with its rotation if there is one (`make nightly`). `every`: both (`make test-every-case`).
 CASES_VARIABLE = "HEADRACE_CASES"
 # A number: of each function outside `ROTATION_IS_NOT_OF`, only a third of the cases run, at least one. Three numbers
-# that follow each other run all. `make test` and CI take the count of commits; without a number all run. Long tests of
-# what is rarely changed are marked `@pytest.mark.rotates`: such a test runs with every third number.
+# that follow each other run all. `make test`, `make nightly` and CI take the count of commits; without a number all
+# run. Long tests of what is rarely changed are marked `@pytest.mark.rotates`: such a test runs with every third number.
 ROTATION_VARIABLE = "HEADRACE_ROTATION"
 ROTATION_TURNS = 3
 # Their cases take little time.
@@ -67,7 +67,7 @@ def _chosen_cases(items: list[pytest.Item]) -> list[pytest.Item]:
     if cases not in ("short", "others"):
         raise pytest.UsageError(f"{CASES_VARIABLE} is {cases!r}; expected short, others or every")
     short = _whose_turn_it_is(items)
-    if (rotation := os.environ.get(ROTATION_VARIABLE)) and cases == "short":
+    if rotation := os.environ.get(ROTATION_VARIABLE):
         if not rotation.isdecimal():
             raise pytest.UsageError(
                 f"{ROTATION_VARIABLE} is {rotation!r}; expected a number, like the count of commits"

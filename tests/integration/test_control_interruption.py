@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.integration.control_flow import NOTHING_TO_RESUME, TARGETS, PackageProject, package_project
+from tests.integration.moments import Moments
 from tests.servers.cluster import Cluster
 
 pytestmark = pytest.mark.faults
@@ -118,14 +119,12 @@ def killed_and_resumed(
     with scene(target, folder / "undisturbed", postgres, package) as made:
         made.run().succeeded()
         expected, lines = check(made), len(made.journal())
-    killed = 0
-    for number in range(KILLS):
+    moments = Moments(lines, KILLS)
+    for number, moment in enumerate(moments):
         with scene(target, folder / str(number), postgres, package) as made:
-            moment = int(lines * (number + random.random()) / KILLS)
-            killed += made.killed(made.run_command(), moment)
+            moments.in_time(made.killed(made.run_command(), int(moment)))
             made.finish(lines)
             assert check(made) == expected, moment
-    assert killed > 0
 
 
 @pytest.mark.parametrize("target", TARGETS)

@@ -16,6 +16,7 @@ from typing import Any, Final
 import pytest
 
 from tests.integration.driver import Ended, Project
+from tests.integration.moments import Moments
 
 pytestmark = pytest.mark.faults
 
@@ -109,9 +110,9 @@ class Scene:
         """The run that is disturbed."""
         return project.arguments(target=case.target)
 
-    def random_moment(self, number: int, of: int) -> float:
-        """Spread over the whole run."""
-        return START_SECONDS + float(self.summary["seconds"]) * 1.2 * (number + random.random()) / of
+    def moments(self, count: int) -> Moments:
+        """Spread over the whole run, and a little longer."""
+        return Moments(float(self.summary["seconds"]) * 1.2, count, first=START_SECONDS)
 
     def kill(self, project: Project, command: list[str], moment: float) -> bool:
         """Whether it was still running; nothing half-loaded must be there."""
@@ -174,9 +175,10 @@ def scenes(tpch_files: Path, tmp_path_factory: pytest.TempPathFactory) -> Callab
 def test_killed(scenes: Callable[[str], Scene], tmp_path: Path, name: str, afterwards: str) -> None:
     scene = scenes(name)
     kills = -(-KILLS // (len(CASES) * len(AFTERWARDS)))
-    for number in range(kills):
+    moments = scene.moments(kills)
+    for number, moment in enumerate(moments):
         project = scene.project(tmp_path / str(number))
-        scene.kill(project, scene.command(scene.case, project), scene.random_moment(number, kills))
+        moments.in_time(scene.kill(project, scene.command(scene.case, project), moment))
         scene.finish(project, afterwards)
 
 
@@ -193,5 +195,5 @@ def test_killed_while_rows_arrive_and_again(scenes: Callable[[str], Scene], tmp_
         was_killed = running.ended.exit_code == -signal.SIGKILL
     assert content(project) in (scene.before, scene.after)
     if was_killed:
-        scene.kill(project, project.resume_command(), scene.random_moment(0, 1))
+        scene.kill(project, project.resume_command(), next(iter(scene.moments(1))))
     scene.finish(project, "resume")

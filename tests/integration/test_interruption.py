@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
 import signal
 import time
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.integration.driver import Project, Running
+from tests.integration.moments import Moments
 from tests.patience import HANG_SECONDS
 from tests.snapshots import assert_snapshot
 
@@ -82,18 +82,16 @@ def test_killed_again_and_again(project: Project, target: Target, undisturbed: P
     """At moments spread over the whole run, each time on what the run before has left."""
     [seconds] = [json.loads(path.read_text())["seconds"] for path in undisturbed.runs.glob("*/summary.json")]
     loaded: list[str] = []
-    killed = 0
-    for number in range(KILLS):
-        moment = START_SECONDS + seconds * (number + random.random()) / KILLS
+    moments = Moments(seconds, KILLS, first=START_SECONDS)
+    for moment in moments:
         with project.started(project.arguments()) as running:
             running.wait_until(moment)
             running.end()
             assert running.ended is not None
-            killed += running.ended.exit_code == -signal.SIGKILL
+            moments.in_time(running.ended.exit_code == -signal.SIGKILL)
         found = target.loaded()
         assert set(loaded) <= set(found), f"killed after {moment:.3f} s"
         loaded = found
-    assert killed > 0
     project.run().succeeded()
     assert target.loaded() == list(LOADED)
     states = project.ledger()

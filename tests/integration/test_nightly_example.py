@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import gzip
 import os
-import random
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.integration.control_flow import TARGETS, PackageProject, Rows, copied, package_project
+from tests.integration.moments import Moments
 from tests.servers.cluster import Cluster
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "nightly"
@@ -103,13 +103,11 @@ def test_killed(target: str, tmp_path: Path, postgres: Cluster) -> None:
         undisturbed.run().succeeded()
         expected = check(undisturbed)
         lines = len(undisturbed.journal())
-    killed = 0
-    for number in range(KILLS):
+    moments = Moments(lines, KILLS)
+    for number, moment in enumerate(moments):
         with package_project(target, tmp_path / str(number), postgres) as nightly:
             copied(EXAMPLE, nightly.folder)
             nightly.package = "nightly.yaml"
-            moment = int(lines * (number + random.random()) / KILLS)
-            killed += nightly.killed(nightly.run_command(), moment)
+            moments.in_time(nightly.killed(nightly.run_command(), int(moment)))
             nightly.finish(lines)
             assert check(nightly) == expected, moment
-    assert killed > 0

@@ -5,7 +5,6 @@ is ever visible, and the next run, or `resume`, ends with what an undisturbed ru
 from __future__ import annotations
 
 import os
-import random
 import signal
 import time
 from collections.abc import Callable, Iterator
@@ -16,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.integration.driver import Ended, Running
+from tests.integration.moments import Moments
 from tests.integration.postgres import CREATE_ORDERS, Content, PostgresProject
 from tests.integration.proxy import Proxy
 from tests.patience import HANG_SECONDS
@@ -91,6 +91,10 @@ class Scene:
         """The run that is disturbed."""
         return project.example(self.files, mode=self.mode, tables=LOADED)
 
+    def moments(self, count: int) -> Moments:
+        """Spread over the whole run."""
+        return Moments(self.seconds, count, first=START_SECONDS)
+
     def check_nothing_half_loaded(self, project: PostgresProject) -> None:
         """Every table is as before or as after the run, with all its partitions, and there are no other tables."""
         content = project.content()
@@ -134,41 +138,37 @@ def scene(
     return Scene.make(request.param, postgres, brief_files, tmp_path_factory.mktemp("scene"))
 
 
-def random_moment(scene: Scene, number: int, of: int) -> float:
-    """Spread over the whole run."""
-    return START_SECONDS + scene.seconds * (number + random.random()) / of
-
-
 # --- the client dies --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("afterwards", AFTERWARDS)
 def test_killed(scene: Scene, tmp_path: Path, afterwards: str) -> None:
-    killed = 0
-    for number in range(_each(KILLS)):
-        moment = random_moment(scene, number, _each(KILLS))
+    moments = scene.moments(_each(KILLS))
+    for number, moment in enumerate(moments):
         with scene.project(tmp_path / str(number)) as project:
             with project.started(scene.command(project)) as running:
                 running.wait_until(moment)
                 running.end()
                 assert running.ended is not None
-                killed += running.ended.exit_code == -signal.SIGKILL
+                moments.in_time(running.ended.exit_code == -signal.SIGKILL)
             scene.check_nothing_half_loaded(project)
             scene.finish(project, afterwards)
-    assert killed > 0
 
 
 @pytest.mark.parametrize("afterwards", AFTERWARDS)
 def test_killed_again_and_again(scene: Scene, tmp_path: Path, afterwards: str) -> None:
     """Each time on what the run before has left."""
     with scene.project(tmp_path / "project") as project:
-        for number in range(4):
+        moments = scene.moments(4)
+        for moment in moments:
             command = scene.command(project)
             if afterwards == "resume" and project.ledger()[-1] == "running":
                 command = project.resume_command()
             with project.started(command) as running:
-                running.wait_until(random_moment(scene, number, 4))
+                running.wait_until(moment)
                 running.end()
+                assert running.ended is not None
+                moments.in_time(running.ended.exit_code == -signal.SIGKILL)
             scene.check_nothing_half_loaded(project)
         scene.finish(project, afterwards)
 
@@ -264,10 +264,8 @@ def check_lost_connection(ended: Ended) -> None:
 @pytest.mark.parametrize("afterwards", AFTERWARDS)
 def test_sessions_are_terminated(scene: Scene, tmp_path: Path, afterwards: str) -> None:
     """One session of those that are there, whichever it is: the controlling one or a writer."""
-    terminated = 0
-    for number in range(_each(TERMINATIONS)):
-        # The first one as soon as there is a session: later ones may come behind the end.
-        moment = random_moment(scene, number, _each(TERMINATIONS)) if number else START_SECONDS
+    moments = scene.moments(_each(TERMINATIONS))
+    for number, moment in enumerate(moments):
         with scene.project(tmp_path / str(number)) as project:
             with project.started(scene.command(project)) as running:
                 running.wait_until(moment)
@@ -275,14 +273,13 @@ def test_sessions_are_terminated(scene: Scene, tmp_path: Path, afterwards: str) 
                 while running.poll() is None and not (found := terminate(project)):
                     time.sleep(0.002)
                 ended = running.wait()
-                terminated += bool(found)
+                moments.in_time(found > 0)
             scene.check_nothing_half_loaded(project)
             if ended.exit_code == 0:
                 scene.check_complete(project)
             else:
                 check_lost_connection(ended)
                 scene.finish(project, afterwards)
-    assert terminated > 0
 
 
 @pytest.fixture

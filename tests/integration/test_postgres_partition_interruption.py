@@ -4,7 +4,7 @@ visible, and the next run, or `resume`, ends with what an undisturbed run would 
 
 from __future__ import annotations
 
-import random
+import signal
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from tests.integration.driver import Ended
+from tests.integration.moments import Moments
 from tests.integration.partition_scenes import CASES, Scene
 from tests.integration.postgres import PostgresProject
 from tests.integration.proxy import Proxy
@@ -57,9 +58,9 @@ def scenes(postgres: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Calla
     return scene
 
 
-def random_moment(scene: Scene, number: int, of: int) -> float:
-    """Spread over the whole run."""
-    return START_SECONDS + float(scene.summary["seconds"]) * 1.5 * (number + random.random()) / of
+def moments_of(scene: Scene, count: int) -> Moments:
+    """Spread over the whole run, and a little longer."""
+    return Moments(float(scene.summary["seconds"]) * 1.5, count, first=START_SECONDS)
 
 
 def adopted(project: PostgresProject) -> tuple[int, int]:
@@ -103,12 +104,14 @@ def check_resumed(scene: Scene, project: PostgresProject, ended: Ended, adopted_
 @pytest.mark.parametrize("name", CASES)
 def test_killed(scenes: Callable[[str], Scene], tmp_path: Path, name: str, afterwards: str) -> None:
     scene = scenes(name)
-    for number in range(_each(KILLS)):
-        moment = random_moment(scene, number, _each(KILLS))
+    moments = moments_of(scene, _each(KILLS))
+    for number, moment in enumerate(moments):
         with scene.project(tmp_path / str(number)) as project:
             with project.started(scene.command(project)) as running:
                 running.wait_until(moment)
                 running.end()
+                assert running.ended is not None
+                moments.in_time(running.ended.exit_code == -signal.SIGKILL)
             scene.check_nothing_half_loaded(project)
             finish(scene, project, afterwards)
 
@@ -119,13 +122,15 @@ def test_killed(scenes: Callable[[str], Scene], tmp_path: Path, name: str, after
 def test_sessions_are_terminated(scenes: Callable[[str], Scene], tmp_path: Path, name: str, afterwards: str) -> None:
     """One session of those that are there, whichever it is: the controlling one or one of the writers."""
     scene = scenes(name)
-    for number in range(_each(TERMINATIONS)):
-        moment = random_moment(scene, number, _each(TERMINATIONS))
+    moments = moments_of(scene, _each(TERMINATIONS))
+    for number, moment in enumerate(moments):
         with scene.project(tmp_path / str(number)) as project:
             with project.started(scene.command(project)) as running:
                 running.wait_until(moment)
-                while running.poll() is None and not terminate(project):
+                found = 0  # a run may have ended before
+                while running.poll() is None and not (found := terminate(project)):
                     time.sleep(0.002)
+                moments.in_time(found > 0)
                 ended = running.wait()
             scene.check_nothing_half_loaded(project)
             if ended.exit_code == 0:

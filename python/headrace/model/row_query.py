@@ -9,6 +9,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from headrace.model.data_type import DataType
@@ -198,7 +199,7 @@ def check_constant(connection: duckdb.DuckDBPyConnection, tree: QueryTree, colum
     seen: set[tuple[str, int]] = set()
     while names:
         seen |= names
-        bad = min(((name, count) for name, count in names if _is_volatile(connection, name, count)), default=None)
+        bad = min(((name, count) for name, count in names if _is_volatile(name, count)), default=None)
         if bad is not None:
             raise RowQueryError(
                 f"`{show_name(bad[0])}` gives another value each time, or in each session",
@@ -208,28 +209,44 @@ def check_constant(connection: duckdb.DuckDBPyConnection, tree: QueryTree, colum
         names = _in_macros(connection, [name for name, _ in names]) - seen
 
 
-def _is_volatile(connection: duckdb.DuckDBPyConnection, name: str, arguments: int) -> bool:
+def _is_volatile(name: str, arguments: int) -> bool:
     if (name, arguments) in _TELL_TIME or (arguments == 0 and name in _LIKE_COLUMNS):
         return True
     # What stands in place of values has been written by us: nobody else knows a variable of this session.
     if name in _HARMLESS or name == _PLACED:
         return False
-    sql = "SELECT count(*) FROM duckdb_functions() WHERE function_name = $1 AND stability <> 'CONSISTENT'"
-    row = connection.execute(sql, [name]).fetchone()
-    return bool(row and row[0])
+    return name in _functions_of_duckdb().volatile
 
 
 def _in_macros(connection: duckdb.DuckDBPyConnection, names: Sequence[str]) -> set[tuple[str, int]]:
     """What the macros among these use."""
-    sql = (
-        "SELECT macro_definition FROM duckdb_functions() "
-        "WHERE function_type = 'macro' AND list_contains($1, function_name)"
-    )
+    macros = _functions_of_duckdb().macros
     used: set[tuple[str, int]] = set()
-    for (definition,) in connection.execute(sql, [list(names)]).fetchall():
+    for definition in (definition for name in set(names) for definition in macros.get(name, ())):
         functions, alone = used_in(tree_of(connection, f"SELECT {definition}"))
         used |= {*functions, *((name, 0) for name in alone)}
     return used
+
+
+@dataclass(frozen=True, slots=True)
+class _Functions:
+    """`volatile`: those whose result can change from call to call; `macros`: the definitions by name."""
+
+    volatile: frozenset[str]
+    macros: Mapping[str, Sequence[str]]
+
+
+@cache
+def _functions_of_duckdb() -> _Functions:
+    """Read once in a process, which takes DuckDB 15 ms: nobody adds functions to the instances that describe."""
+    sql = "SELECT function_name, stability <> 'CONSISTENT', function_type = 'macro', macro_definition"
+    with bare_database(EmbeddedQuery("", ""), _DESCRIBING_BYTES) as connection:
+        rows = connection.execute(f"{sql} FROM duckdb_functions()").fetchall()
+    macros: dict[str, list[str]] = {}
+    for name, _, is_macro, definition in rows:
+        if is_macro:
+            macros.setdefault(name, []).append(definition)
+    return _Functions(frozenset(name for name, is_volatile, _, _ in rows if is_volatile), macros)
 
 
 def quoted(name: str) -> str:

@@ -21,7 +21,7 @@ use std::sync::Arc;
 use headrace_types::{Column, Disposition, Rule};
 
 use crate::parser::RefusedRow;
-use crate::raw::cpu::CpuPath;
+use crate::raw::cpu::{CpuPath, Task};
 use crate::raw::fields::{Field, OTHER_TEXT, TILE_ROWS, Tile};
 use crate::raw::memory::Plain;
 use crate::reject::MOST_OTHER_VALUES;
@@ -312,41 +312,48 @@ impl Dispositions {
 }
 
 /// Converts the fields of a tile into `values`, one per row; NULL and bad rows hold the default value.
-#[inline(always)]
-fn convert_tile<C: Convert>(
-    converter: &C,
-    tile: Tile<'_, '_>,
-    column: &mut OneColumn<'_>,
-    values: &mut [C::Value],
-    facts: BlockFacts<'_>,
-) {
-    let mut inexact = [0; TILE_ROWS];
-    let inexact = &mut inexact[..tile.rows()];
-    if !(facts.path.has_wide_vectors() && converter.convert_tile(tile, values, inexact)) {
-        for (row, value) in values.iter_mut().enumerate() {
-            *value = convert_field(converter, tile, row, column, facts);
+struct ConvertTile<'a, 'column, 'facts, C: Convert> {
+    converter: &'a C,
+    tile: Tile<'a, 'a>,
+    column: &'a mut OneColumn<'column>,
+    values: &'a mut [C::Value],
+    facts: BlockFacts<'facts>,
+}
+
+impl<C: Convert> Task for ConvertTile<'_, '_, '_, C> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let ConvertTile { converter, tile, column, values, facts } = self;
+        let mut inexact = [0; TILE_ROWS];
+        let inexact = &mut inexact[..tile.rows()];
+        if !(facts.path.has_wide_vectors() && converter.convert_tile(tile, values, inexact)) {
+            for (row, value) in values.iter_mut().enumerate() {
+                *value = convert_field(converter, tile, row, column, facts);
+            }
+            return;
         }
-        return;
-    }
-    // What stands there is not the text of a rewritten field.
-    if facts.unescaped.is_some() && !C::IS_TEXT {
-        for (inexact, flags) in std::iter::zip(&mut *inexact, tile.flags()) {
-            *inexact |= flags & OTHER_TEXT;
+        // What stands there is not the text of a rewritten field.
+        if facts.unescaped.is_some() && !C::IS_TEXT {
+            for (inexact, flags) in std::iter::zip(&mut *inexact, tile.flags()) {
+                *inexact |= flags & OTHER_TEXT;
+            }
         }
-    }
-    // A null token that the type takes for a value looks exact: fields of its length are looked at one by one.
-    if let Some(lengths) = column.nulls.lengths_of_values() {
-        for (inexact, (start, end)) in inexact.iter_mut().zip(std::iter::zip(tile.starts(), tile.ends())) {
-            *inexact |= lengths.contains(end - start);
+        // A null token that the type takes for a value looks exact: fields of its length are looked at one by one.
+        if let Some(lengths) = column.nulls.lengths_of_values() {
+            for (inexact, (start, end)) in inexact.iter_mut().zip(std::iter::zip(tile.starts(), tile.ends())) {
+                *inexact |= lengths.contains(end - start);
+            }
         }
-    }
-    for first in (0..tile.rows()).step_by(8) {
-        let eight = inexact[first..].first_chunk::<8>();
-        if eight.is_some_and(|eight| u64::from_ne_bytes(*eight) == 0) {
-            continue;
-        }
-        for row in (first..tile.rows().min(first + 8)).filter(|&row| inexact[row] != 0) {
-            values[row] = convert_field(converter, tile, row, column, facts);
+        for first in (0..tile.rows()).step_by(8) {
+            let eight = inexact[first..].first_chunk::<8>();
+            if eight.is_some_and(|eight| u64::from_ne_bytes(*eight) == 0) {
+                continue;
+            }
+            for row in (first..tile.rows().min(first + 8)).filter(|&row| inexact[row] != 0) {
+                values[row] = convert_field(converter, tile, row, column, facts);
+            }
         }
     }
 }

@@ -13,9 +13,7 @@ use super::format::{Compiled, Numbers, PatternDate, PatternMoment};
 use super::number::{Decimal, Truth, Whole};
 use super::temporal::{Date, Time, Timestamp};
 use super::text::{CONSTANT_BUFFER, Texts};
-use super::{
-    BadRows, BlockFacts, Constant, Convert, Dispositions, NullRule, OneColumn, convert_tile, note_text_behind,
-};
+use super::{BadRows, BlockFacts, Constant, Convert, ConvertTile, Dispositions, NullRule, OneColumn, note_text_behind};
 use crate::raw::arrays::Written;
 use crate::raw::cpu::CpuPath;
 use crate::raw::fields::Tile;
@@ -247,7 +245,8 @@ impl ColumnPlan {
         match &mut output.values {
             Values::Decoded(builder) => convert_bytes(tile, &mut column, facts, builder),
             Values::Slab(_, bytes) => with_converter!(&self.kind, facts, converter => {
-                convert_tile(&converter, tile, &mut column, values_of(&converter, bytes, tile)?, facts);
+                let values = values_of(&converter, bytes, tile)?;
+                facts.path.run_part(ConvertTile { converter: &converter, tile, column: &mut column, values, facts });
             }, bytes => return None),
         }
         Some(())

@@ -36,6 +36,7 @@ macro_rules! x86_path {
         }
 
         #[target_feature(enable = $enabled)]
+        #[cfg_attr(debug_assertions, inline(never))] // see `CpuPath::run_part`
         fn $run<T: Task>(task: T) -> T::Output {
             task.run()
         }
@@ -50,6 +51,11 @@ x86_path!(
     "avx512f,avx512bw,avx512cd,avx512dq,avx512vl,avx512vbmi2,bmi1,bmi2,lzcnt,popcnt",
     ["avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl", "avx512vbmi2", "bmi1", "bmi2", "lzcnt", "popcnt"]
 );
+
+#[cfg_attr(debug_assertions, inline(never))] // see `CpuPath::run_part`
+fn run_as_it_is<T: Task>(task: T) -> T::Output {
+    task.run()
+}
 
 /// Work that is compiled once per instruction set: implementations say `#[inline(always)]`, and so does what they call in
 /// their inner loops.
@@ -118,9 +124,9 @@ impl CpuPath {
     #[inline]
     pub fn run<T: Task>(self, task: T) -> T::Output {
         match self.0 {
-            Kind::Portable => task.run(),
+            Kind::Portable => run_as_it_is(task),
             #[cfg(target_arch = "aarch64")]
-            Kind::Neon => task.run(),
+            Kind::Neon => run_as_it_is(task),
             // SAFETY: a value of this kind is only made by `available`, and only when the processor has the features: the
             // list is the same.
             #[cfg(target_arch = "x86_64")]
@@ -129,6 +135,14 @@ impl CpuPath {
             #[cfg(target_arch = "x86_64")]
             Kind::Avx512 => unsafe { run_avx512(task) },
         }
+    }
+
+    /// Runs one of many parts of a task that runs on this path. In builds with assertions, which are for tests, each part is
+    /// a function of its own; otherwise they are one, which runs up to a tenth faster and takes the compiler five times as
+    /// long.
+    #[inline(always)]
+    pub fn run_part<T: Task>(self, part: T) -> T::Output {
+        if cfg!(debug_assertions) { self.run(part) } else { part.run() }
     }
 }
 

@@ -1,0 +1,37 @@
+"""Random moments at which something that runs is killed."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+
+
+class Moments:
+    """`count` moments, spread over `whole`, which begins at `first`: seconds, lines of a journal, or another measure.
+
+    A run may be faster than the one that was measured, so that every kill comes too late. Earlier moments follow until
+    one was in time, which the test reports with `in_time`:
+
+        moments = Moments(seconds, KILLS)
+        for number, moment in enumerate(moments):
+            ...
+            moments.in_time(running.ended.exit_code == -signal.SIGKILL)
+    """
+
+    def __init__(self, whole: float, count: int, first: float = 0) -> None:
+        self._whole = whole
+        self._count = count
+        self._first = first
+        self._was_in_time = False
+
+    def __iter__(self) -> Iterator[float]:
+        for number in range(self._count):
+            yield self._first + self._whole * (number + random.random()) / self._count
+        moment = self._first + self._whole
+        while not self._was_in_time:
+            moment /= 2
+            yield moment
+
+    def in_time(self, was_in_time: bool) -> None:
+        """Whether the run was met before its end."""
+        self._was_in_time |= was_in_time
