@@ -108,6 +108,11 @@ def test_only_core_imports_the_compiled_module() -> None:
     assert importers == [ROOT / "python" / "headrace" / "core.py"]
 
 
+def test_every_instance_of_duckdb_is_a_silent_one() -> None:
+    connecting = [path for path in python_files() if "duckdb.connect(" in path.read_text(encoding="utf-8")]
+    assert connecting == [ROOT / "python" / "headrace" / "model" / "duckdb_instance.py"]
+
+
 def test_python_files_stay_small() -> None:
     too_long = {path.name: count for path in python_files() if (count := len(path.read_text().splitlines())) > 500}
     assert not too_long

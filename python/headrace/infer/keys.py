@@ -8,11 +8,10 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from itertools import combinations
 from typing import Any, Final
 
-import duckdb
-
 from headrace import core
 from headrace.errors import CancelledError, TargetError, on_one_line
 from headrace.infer.inferred import Inferred
+from headrace.model import new_instance
 
 # Of so many columns pairs are tried.
 _MOST_COLUMNS_OF_PAIRS: Final = 5
@@ -59,7 +58,7 @@ def _tuple(key: Key) -> str:
 
 
 def _query(flow: core.Flow, sql: str, is_cancelled: Callable[[], bool]) -> tuple[Any, ...]:
-    with tempfile.TemporaryDirectory(prefix="headrace-keys-") as folder, duckdb.connect() as engine:
+    with tempfile.TemporaryDirectory(prefix="headrace-keys-") as folder, new_instance() as engine:
         engine.execute(f"SET memory_limit = '{_MEMORY}'")
         engine.execute("SET temp_directory = $1", [folder])
         engine.register(_ROWS, flow.arrow_stream())

@@ -27,6 +27,7 @@ from headrace.model.connections import (
 )
 from headrace.model.data_type import DataType, DataTypeError
 from headrace.model.describe import describe
+from headrace.model.duckdb_instance import new_instance
 from headrace.model.duckdb_types import native_type
 from headrace.model.embedded_query import EmbeddedQuery, EmbeddedQueryError, embedded_database, message_of, row_stream
 from headrace.model.file_source import FileSource, GenerateSource
@@ -165,6 +166,7 @@ __all__ = [
     "load_package",
     "message_of",
     "native_type",
+    "new_instance",
     "number_without_apart",
     "outputs_taken",
     "package_schema",

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from headrace.model.arrow_rows import arrow_rows
+from headrace.model.duckdb_instance import new_instance
 
 if TYPE_CHECKING:
     import duckdb
@@ -114,11 +115,8 @@ def bare_database(
     """A database for the query, with its values and further settings. `spills`: whether what does not fit into its
     memory may go to disk, into `spill_folder`.
     """
-    import duckdb
-
-    connection = duckdb.connect(
-        ":memory:",
-        config={
+    connection = new_instance(
+        {
             "enable_external_access": False,
             "autoinstall_known_extensions": False,
             "autoload_known_extensions": False,
@@ -128,7 +126,7 @@ def bare_database(
             "memory_limit": f"{memory_bytes}B",
             **({} if spills else {"temp_directory": ""}),
             **({} if spill_folder is None else {"temp_directory": spill_folder}),
-        },
+        }
     )
     try:
         give_values(connection, query.values)

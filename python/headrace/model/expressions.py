@@ -15,6 +15,7 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Final
 
+from headrace.model.duckdb_instance import new_instance
 from headrace.model.scope import Scope, is_unknown, usable_names
 
 if TYPE_CHECKING:
@@ -25,7 +26,6 @@ _CONFIG: dict[str, str | bool | int | float | list[str]] = {
     "enable_external_access": "false",
     "autoinstall_known_extensions": "false",
     "autoload_known_extensions": "false",
-    "lock_configuration": "true",
     "threads": "1",
     "memory_limit": "100MB",
 }
@@ -142,10 +142,9 @@ class ExpressionEvaluator:
         return self._watch.limited()
 
     def _opened(self) -> duckdb.DuckDBPyConnection:
-        import duckdb
-
         if self._connection is None:
-            self._connection = duckdb.connect(":memory:", config=_CONFIG)
+            self._connection = new_instance(_CONFIG)
+            self._connection.execute("SET lock_configuration = true")
         return self._connection
 
 

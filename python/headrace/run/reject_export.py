@@ -11,6 +11,7 @@ from typing import Any, BinaryIO, Final
 import duckdb
 
 from headrace.errors import CommandLineError, OutputError
+from headrace.model import new_instance
 from headrace.run.number_list import Stretches, count_numbers, number_list, stretches
 from headrace.run.rejected import Choice, RejectedRun, RejectedTable
 from headrace.run.whole_file import written_whole
@@ -143,7 +144,7 @@ def _convert(lines: Path, parquet: Path) -> None:
     columns = ", ".join(f"{_quoted(name)}: {_quoted(kind)}" for name, kind in _COLUMNS.items())
     read = f"read_json({_quoted(str(lines))}, format = 'newline_delimited', columns = {{{columns}}})"
     try:
-        with duckdb.connect(config={"memory_limit": _MEMORY, "threads": "1"}) as connection:
+        with new_instance({"memory_limit": _MEMORY, "threads": "1"}) as connection:
             connection.execute(f"COPY (SELECT * FROM {read}) TO {_quoted(str(parquet))} (FORMAT parquet)")
     except duckdb.Error as error:
         raise OutputError(

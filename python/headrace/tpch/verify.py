@@ -18,6 +18,7 @@ from typing import Any, Final, Protocol
 import duckdb
 
 from headrace.errors import CancelledError, TargetError
+from headrace.model import new_instance
 from headrace.tpch import text_files
 
 _STEP_SECONDS: Final = 0.1
@@ -162,7 +163,7 @@ def verify_tables(
     TargetError when a table cannot be read, CancelledError when `cancel` was set.
     """
     cancel = threading.Event() if cancel is None else cancel
-    with duckdb.connect(":memory:") as connection:
+    with new_instance() as connection:
         connection.execute(f"SET memory_limit = '{memory_limit}'")
         connection.execute("SET preserve_insertion_order = false")
         connection.execute(f"SET temp_directory = {literal(f'{loaded.place}.verify.tmp')}")

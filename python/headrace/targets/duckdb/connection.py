@@ -15,6 +15,7 @@ from typing import Final
 import duckdb
 
 from headrace.errors import CancelledError, TargetBusyError
+from headrace.model import new_instance
 from headrace.targets.base import OpenOptions
 from headrace.targets.duckdb.ddl import attach
 from headrace.targets.duckdb.failures import damaged, open_failure, path_problem
@@ -52,9 +53,8 @@ def connect(options: OpenOptions) -> duckdb.DuckDBPyConnection:
     }
     if options.spill_folder is not None:
         config["temp_directory"] = options.spill_folder
-    connection = duckdb.connect(":memory:", config=config)
-    # In notebooks DuckDB would draw a bar of its own on standard output.
-    connection.execute(f"SET disabled_optimizers = '{_DISABLED_OPTIMIZERS}'; SET enable_progress_bar = false")
+    connection = new_instance(config)
+    connection.execute(f"SET disabled_optimizers = '{_DISABLED_OPTIMIZERS}'")
     return connection
 
 
