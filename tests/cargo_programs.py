@@ -12,15 +12,17 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-# It ends a program that hangs: the longest takes less than a minute.
-LIMIT_SECONDS = 1200
+# It ends a program that hangs: the longest takes a minute, and several under `make stress`.
+LIMIT_SECONDS = 900
 
 
 @dataclass(frozen=True)
@@ -47,42 +49,69 @@ def programs(output: str) -> list[Program]:
 
 
 class Runner:
-    """Runs programs, and ends those that still run when it is left."""
+    """Runs programs; each leads a process group, so that its children end with it."""
 
-    def __init__(self) -> None:
-        self._running: dict[Program, subprocess.Popen[str]] = {}
+    def __init__(self, limit_seconds: float = LIMIT_SECONDS) -> None:
+        self._limit_seconds = limit_seconds
+        self._lock = threading.Lock()
+        self._running: set[subprocess.Popen[str]] = set()
+        self._has_ended = False
 
     def run(self, program: Program) -> tuple[bool, str]:
-        """Whether it passed, and what it printed. It is the head of a process group, so that it ends with its own."""
-        command = [str(ROOT / ".ci" / "test-program"), str(program.executable), "--quiet"]
-        process = subprocess.Popen(
-            command,
-            cwd=program.folder,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-            start_new_session=True,
-        )
-        self._running[program] = process
+        """Whether it passed, and what it printed."""
+        with self._lock:
+            if self._has_ended:
+                return False, "not run\n"
+            process = subprocess.Popen(
+                [str(ROOT / ".ci" / "test-program"), str(program.executable), "--quiet"],
+                cwd=program.folder,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                errors="replace",
+                start_new_session=True,
+            )
+            self._running.add(process)
         try:
-            output, _ = process.communicate(timeout=LIMIT_SECONDS)
+            output, _ = process.communicate(timeout=self._limit_seconds)
+            passed = process.returncode == 0
         except subprocess.TimeoutExpired:
-            self._end(process)
-            output = process.communicate()[0] + f"\nended after {LIMIT_SECONDS} s\n"
-        del self._running[program]
-        return process.returncode == 0, output
+            _end(process)
+            output, passed = f"{process.communicate()[0]}\nended after {self._limit_seconds} s\n", False
+        with self._lock:
+            self._running.remove(process)
+        return passed, output
 
     def end(self) -> None:
-        """Ends what still runs."""
-        for process in list(self._running.values()):
-            self._end(process)
+        """Ends what runs, and begins nothing more."""
+        with self._lock:
+            self._has_ended = True
+            for process in self._running:
+                _end(process)
 
-    @staticmethod
-    def _end(process: subprocess.Popen[str]) -> None:
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
+
+def _end(process: subprocess.Popen[str]) -> None:
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+
+
+def run_all(found: Sequence[Program], runner: Runner) -> list[str]:
+    """The names of those that failed. An exception, such as that of Ctrl-C, ends all of them."""
+    started = time.monotonic()
+    failed = []
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        try:
+            tasks = {pool.submit(runner.run, program): program for program in found}
+            for task in as_completed(tasks):
+                passed, output = task.result()
+                print(f"{tasks[task].name} (ended at {time.monotonic() - started:.0f} s)\n{output.strip()}", flush=True)
+                if not passed:
+                    failed.append(tasks[task].name)
+        except BaseException:
+            runner.end()
+            raise
+    return sorted(failed)
 
 
 def main(arguments: list[str]) -> int:
@@ -90,32 +119,19 @@ def main(arguments: list[str]) -> int:
     if not arguments:
         print(__doc__)
         return 2
-    compiled = subprocess.run(
-        [*arguments, "--no-run", "--message-format", "json"], stdout=subprocess.PIPE, text=True, check=False
-    )
+    command = [*arguments, "--no-run", "--message-format", "json-render-diagnostics"]
+    compiled = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
     if compiled.returncode:
         return compiled.returncode
     found = programs(compiled.stdout)
     if not found:
         print("error: cargo named no test program", file=sys.stderr)
         return 1
-    failed = []
-    runner = Runner()
-    try:
-        with ThreadPoolExecutor(os.cpu_count()) as pool:
-            started = time.monotonic()
-            tasks = {pool.submit(runner.run, program): program for program in found}
-            for task in as_completed(tasks):
-                passed, output = task.result()
-                print(f"{tasks[task].name} (ended at {time.monotonic() - started:.0f} s)\n{output.strip()}", flush=True)
-                if not passed:
-                    failed.append(tasks[task].name)
-    except BaseException:
-        pool.shutdown(wait=False, cancel_futures=True)
-        runner.end()
-        raise
+    # As Ctrl-C, or the programs would outlive this one.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    failed = run_all(found, Runner())
     if failed:
-        print(f"\nerror: failed: {', '.join(sorted(failed))}", file=sys.stderr)
+        print(f"\nerror: failed: {', '.join(failed)}", file=sys.stderr)
     return 1 if failed else 0
 
 

@@ -1,4 +1,4 @@
-"""Runs what takes too long for every change, in ten shards of at most about ten minutes on two cores.
+"""Runs what takes too long for every change, in ten shards of about ten minutes on two cores.
 
     python -m tests.nightly run            every shard that has not passed with this code; can be stopped and run again
     python -m tests.nightly run SHARD...   these shards, by name or number
@@ -51,40 +51,45 @@ _KILLS = '-k "test_killed or test_sessions_are_terminated or test_many"'
 
 SHARDS = (
     Shard(
-        "sanitizer-parse",
-        "the whole tests of the parser and its neighbours under AddressSanitizer",
+        "parser",
+        "the whole tests of the parser: under AddressSanitizer, on aarch64 in an emulator, in the build that users get",
         ("crates/types", "crates/parse"),
-        (".ci/sanitize parse",),
+        (
+            ".ci/sanitize parse",
+            ".ci/install-neon-tools",
+            "make test-neon",
+            "cargo test --release --locked --quiet -p headrace-parse --lib --tests",
+        ),
     ),
     Shard(
-        "sanitizer-engine",
+        "engine",
         "the whole tests of the engine under AddressSanitizer",
         ("crates/engine", "crates/wire", "crates/transform"),
         (".ci/sanitize engine",),
     ),
     Shard(
-        "neon",
-        "the tests of the parser on aarch64, in an emulator",
-        ("crates/types", "crates/parse"),
-        (".ci/install-neon-tools", "make test-neon"),
-    ),
-    Shard(
         "fuzz-parser",
-        "twenty minutes of CPU: parse_differential, convert_one",
+        "a quarter of an hour of CPU: parse_differential, convert_one",
         ("crates/types", "crates/parse", "fuzz"),
-        ("make fuzz TARGET='parse_differential convert_one' SECONDS=300 JOBS=2",),
+        ("make fuzz TARGET='parse_differential convert_one' SECONDS=225 JOBS=2",),
     ),
     Shard(
         "fuzz-flows",
-        "twenty minutes of CPU: flow_differential, stream",
+        "a quarter of an hour of CPU: flow_differential, stream",
         ("crates/engine", "fuzz"),
-        ("make fuzz TARGET='flow_differential stream' SECONDS=300 JOBS=2",),
+        ("make fuzz TARGET='flow_differential stream' SECONDS=225 JOBS=2",),
     ),
     Shard(
         "fuzz-files",
-        "twenty minutes of CPU: slicing, inflate, spec_json",
-        ("crates/engine/src/slices", "crates/engine/src/source", "crates/parse", "fuzz"),
-        ("make fuzz TARGET='slicing inflate spec_json' SECONDS=200 JOBS=2",),
+        "a quarter of an hour of CPU: slicing, inflate",
+        ("crates/engine/src/slices", "crates/engine/src/source", "fuzz"),
+        ("make fuzz TARGET='slicing inflate' SECONDS=225 JOBS=2",),
+    ),
+    Shard(
+        "fuzz-specifications",
+        "a quarter of an hour of CPU: spec_json",
+        ("crates/engine/src/spec", "crates/engine/src/spec.rs", "fuzz"),
+        ("make fuzz TARGET=spec_json SECONDS=450 JOBS=2",),
     ),
     Shard(
         "every-case",

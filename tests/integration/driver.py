@@ -233,7 +233,7 @@ def _peak_resident_bytes(process_id: int) -> int:
 
 @cache
 def _reader() -> duckdb.DuckDBPyConnection:
-    """The instance for all questions about databases: a new one takes ten times as long as to open a file."""
+    """The instance for all queries on databases: making one takes ten times as long as opening a file."""
     atexit.register(_reader.cache_clear)  # DuckDB complains of an instance that is left when Python ends
     return duckdb.connect(":memory:")
 
@@ -341,13 +341,16 @@ class Project:
         """Rows of a query on the database, which nobody else may have open for writing."""
         with _reader().cursor() as connection:
             path = str(database or self.database).replace("'", "''")
-            connection.execute(f"ATTACH '{path}' AS asked (READ_ONLY)")
+            connection.execute(f"ATTACH '{path}' AS queried (READ_ONLY)")
             try:
-                connection.execute("USE asked")
+                connection.execute("USE queried")
                 return connection.execute(sql).fetchall()
             finally:
-                connection.execute("USE memory")
-                connection.execute("DETACH asked")
+                try:
+                    connection.execute("USE memory")
+                    connection.execute("DETACH queried")
+                except duckdb.Error:
+                    _reader.cache_clear()
 
     def execute(self, *statements: str) -> None:
         """Changes the database without Headrace."""

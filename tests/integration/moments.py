@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import random
 from collections.abc import Iterator
 
+from tests.integration.starts import REAL_STARTS_VARIABLE
+
+# Until the interpreter has started and has imported everything, which a forked process has already.
+START_SECONDS = 0.3 if os.environ.get(REAL_STARTS_VARIABLE) else 0.0
+# Of a run that takes a minute, the last one is in its first hundredth of a second.
+_EARLIER = 13
+
 
 class Moments:
-    """`count` moments, spread over `whole`, which begins at `first`: seconds, lines of a journal, or another measure.
+    """`count` moments, spread over `whole` after `first`: seconds, lines of a journal, or another measure.
 
     A run may be faster than the one that was measured, so that every kill comes too late. Earlier moments follow until
     one was in time, which the test reports with `in_time`:
@@ -27,10 +35,13 @@ class Moments:
     def __iter__(self) -> Iterator[float]:
         for number in range(self._count):
             yield self._first + self._whole * (number + random.random()) / self._count
-        moment = self._first + self._whole
-        while not self._was_in_time:
-            moment /= 2
-            yield moment
+        part = self._whole
+        for _ in range(_EARLIER):
+            if self._was_in_time:
+                return
+            part /= 2
+            yield self._first + part
+        assert self._was_in_time, "no moment was before the end of the run"
 
     def in_time(self, was_in_time: bool) -> None:
         """Whether the run was met before its end."""

@@ -16,7 +16,7 @@ from typing import Any, Final
 import pytest
 
 from tests.integration.driver import Ended, Project
-from tests.integration.moments import Moments
+from tests.integration.moments import START_SECONDS, Moments
 
 pytestmark = pytest.mark.faults
 
@@ -24,8 +24,6 @@ TABLE = "lineitem"
 AFTERWARDS = ("run", "resume")
 # `make soak` sets it. Divided over the tests below, at least so many in all.
 KILLS = int(os.environ.get("HEADRACE_SOAK_KILLS", "8"))
-# Until the interpreter has started and the package is read.
-START_SECONDS = 0.3
 YEARS = "range: {column: l_shipdate, every: 1 year}"
 # Of January 1992 there are some rows, and the last day there are some on is the first of December 1998.
 MONTHS = "range: {column: l_shipdate, every: 1 month, from: 1992-02-01, to: 1998-12-01}"

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.integration.driver import Project, Running
-from tests.integration.moments import Moments
+from tests.integration.moments import START_SECONDS, Moments
 from tests.patience import HANG_SECONDS
 from tests.snapshots import assert_snapshot
 
@@ -21,8 +21,6 @@ pytestmark = pytest.mark.faults
 LOADED = ("orders", "lineitem", "partsupp")
 CONTENT = "SELECT count(*), sum(hash({table}))::VARCHAR FROM {table}"
 KILLS = 6
-# Until the interpreter has started and the package is read.
-START_SECONDS = 0.3
 
 
 class Target:

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.integration.driver import Ended, Running
-from tests.integration.moments import Moments
+from tests.integration.moments import START_SECONDS, Moments
 from tests.integration.postgres import CREATE_ORDERS, Content, PostgresProject
 from tests.integration.proxy import Proxy
 from tests.patience import HANG_SECONDS
@@ -27,8 +27,6 @@ pytestmark = pytest.mark.faults
 
 # Loaded in this order.
 LOADED = ("orders", "lineitem", "partsupp")
-# Until the interpreter has started and the package is read.
-START_SECONDS = 0.3
 MODES = ("staged", "single")
 AFTERWARDS = ("run", "resume")
 # `make soak` sets these. Divided over the tests below, at least so many in all.

@@ -13,14 +13,13 @@ from typing import Any
 import pytest
 
 from tests.integration.driver import Ended
-from tests.integration.moments import Moments
+from tests.integration.moments import START_SECONDS, Moments
 from tests.integration.partition_scenes import CASES, Scene
 from tests.integration.postgres import PostgresProject
 from tests.integration.proxy import Proxy
 from tests.integration.test_postgres_interruption import (
     AFTERWARDS,
     KILLS,
-    START_SECONDS,
     TERMINATIONS,
     check_lost_connection,
     terminate,

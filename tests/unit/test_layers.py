@@ -109,7 +109,8 @@ def test_only_core_imports_the_compiled_module() -> None:
 
 
 def test_every_instance_of_duckdb_is_a_silent_one() -> None:
-    connecting = [path for path in python_files() if "duckdb.connect(" in path.read_text(encoding="utf-8")]
+    connects = re.compile(r"\bduckdb\.(connect|sql|query|execute|default_connection)\(|\bfrom duckdb import")
+    connecting = [path for path in python_files() if connects.search(path.read_text(encoding="utf-8"))]
     assert connecting == [ROOT / "python" / "headrace" / "model" / "duckdb_instance.py"]
 
 

@@ -1,4 +1,4 @@
-"""Instances of DuckDB in memory, each of them used by us alone.
+"""DuckDB instances in memory for Headrace's own queries.
 
 DuckDB is imported when the first one is made, so that packages that need none load fast.
 """

@@ -143,8 +143,9 @@ class ExpressionEvaluator:
 
     def _opened(self) -> duckdb.DuckDBPyConnection:
         if self._connection is None:
-            self._connection = new_instance(_CONFIG)
-            self._connection.execute("SET lock_configuration = true")
+            connection = new_instance(_CONFIG)
+            connection.execute("SET lock_configuration = true")
+            self._connection = connection
         return self._connection
 
 

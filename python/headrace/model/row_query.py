@@ -238,7 +238,7 @@ class _Functions:
 
 @cache
 def _functions_of_duckdb() -> _Functions:
-    """Read once in a process, which takes DuckDB 15 ms: nobody adds functions to the instances that describe."""
+    """Read once in a process, which takes DuckDB 15 ms: nobody adds functions to the instances of queries."""
     sql = "SELECT function_name, stability <> 'CONSISTENT', function_type = 'macro', macro_definition"
     with bare_database(EmbeddedQuery("", ""), _DESCRIBING_BYTES) as connection:
         rows = connection.execute(f"{sql} FROM duckdb_functions()").fetchall()

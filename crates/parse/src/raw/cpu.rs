@@ -53,7 +53,8 @@ x86_path!(
 );
 
 #[cfg_attr(debug_assertions, inline(never))] // see `CpuPath::run_part`
-fn run_as_it_is<T: Task>(task: T) -> T::Output {
+#[cfg_attr(not(debug_assertions), inline(always))]
+fn run_directly<T: Task>(task: T) -> T::Output {
     task.run()
 }
 
@@ -124,9 +125,9 @@ impl CpuPath {
     #[inline]
     pub fn run<T: Task>(self, task: T) -> T::Output {
         match self.0 {
-            Kind::Portable => run_as_it_is(task),
+            Kind::Portable => run_directly(task),
             #[cfg(target_arch = "aarch64")]
-            Kind::Neon => run_as_it_is(task),
+            Kind::Neon => run_directly(task),
             // SAFETY: a value of this kind is only made by `available`, and only when the processor has the features: the
             // list is the same.
             #[cfg(target_arch = "x86_64")]
