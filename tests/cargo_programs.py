@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-# It ends a program that hangs: the longest takes a minute, and several under `make stress`.
+# It ends a program that hangs; the longest takes a minute on two cores.
 LIMIT_SECONDS = 900
 
 
@@ -97,7 +97,7 @@ def _end(process: subprocess.Popen[str]) -> None:
 
 
 def run_all(found: Sequence[Program], runner: Runner) -> list[str]:
-    """The names of those that failed. An exception, such as that of Ctrl-C, ends all of them."""
+    """The names of those that failed. An exception, such as that of a signal, ends all of them."""
     started = time.monotonic()
     failed = []
     with ThreadPoolExecutor(os.cpu_count()) as pool:
@@ -127,8 +127,9 @@ def main(arguments: list[str]) -> int:
     if not found:
         print("error: cargo named no test program", file=sys.stderr)
         return 1
-    # As Ctrl-C, or the programs would outlive this one.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    # The programs are in process groups of their own: without a handler they would outlive this one.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda received, _: sys.exit(128 + received))
     failed = run_all(found, Runner())
     if failed:
         print(f"\nerror: failed: {', '.join(failed)}", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""Runs what takes too long for every change, in ten shards of about ten minutes on two cores.
+"""Runs what takes too long for every change, in ten shards of six to thirteen minutes on two cores.
 
     python -m tests.nightly run            every shard that has not passed with this code; can be stopped and run again
     python -m tests.nightly run SHARD...   these shards, by name or number

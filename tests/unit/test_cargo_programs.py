@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.cargo_programs import Program, Runner, main, programs, run_all
-from tests.patience import FOR_EVER_SECONDS, wait_until
+from tests.patience import FOR_EVER_SECONDS, HANG_SECONDS, wait_until
 
 _ROOT = Path(__file__).parents[2]
 
@@ -32,12 +32,12 @@ def program(folder: Path, name: str, text: str) -> Program:
     return Program(path, folder)
 
 
-def message(path: Path | None, reason: str = "compiler-artifact", test: bool = True) -> str:
+def message(path: Path | None, test: bool = True) -> str:
     """A line that cargo prints."""
     executable = None if path is None else str(path)
     manifest = str((path or Path("crate/x")).parent / "Cargo.toml")
     return json.dumps(
-        {"reason": reason, "profile": {"test": test}, "executable": executable, "manifest_path": manifest}
+        {"reason": "compiler-artifact", "profile": {"test": test}, "executable": executable, "manifest_path": manifest}
     )
 
 
@@ -84,7 +84,7 @@ def test_signals_end_all_of_them(tmp_path: Path, number: signal.Signals) -> None
         running = os.cpu_count() or 1
         wait_until(lambda: len([path for path in tmp_path.glob("*.pid") if path.read_text()]) == running)
         process.send_signal(number)
-        assert process.wait() != 0
+        assert process.wait(HANG_SECONDS) == 128 + number
     ids = [int(path.read_text()) for path in tmp_path.glob("*.pid")]
     assert len(ids) == running
     wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in ids))

@@ -334,7 +334,7 @@ impl<C: Convert> Task for ConvertTile<'_, '_, '_, C> {
             }
             return;
         }
-        // What stands there is not the text of a rewritten field.
+        // The block does not hold the text of fields that were rewritten: they are converted one by one.
         if facts.unescaped.is_some() && !C::IS_TEXT {
             for (inexact, flags) in std::iter::zip(&mut *inexact, tile.flags()) {
                 *inexact |= flags & OTHER_TEXT;
