@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import datetime
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -201,7 +202,7 @@ def _chosen_by_ci() -> list[str]:
     return chosen
 
 
-def _run(names: list[str], *, records: bool) -> None:
+def _run(names: list[str]) -> None:
     # What `make test` of this commit leaves out is among the others (tests/conftest.py).
     count = os.environ.get(_ROTATION_VARIABLE) or _git("rev-list", "--count", "HEAD")
     os.environ.setdefault("HEADRACE_ROTATION", count)
@@ -215,9 +216,8 @@ def _run(names: list[str], *, records: bool) -> None:
                 sys.exit(f"\nerror: the nightly shard {name} failed\n\nhint: make nightly SHARDS={name}")
         seconds = round(time.monotonic() - began)
         print(f"=== nightly shard {name} passed in {seconds} s", flush=True)
-        if records:
-            passed = Passed(_git("rev-parse", "--short=8", "HEAD"), datetime.datetime.now(datetime.UTC).date(), seconds)
-            write_record({**read_record(), name: passed})
+        passed = Passed(_git("rev-parse", "--short=8", "HEAD"), datetime.datetime.now(datetime.UTC).date(), seconds)
+        write_record({**read_record(), name: passed})
 
 
 def _named(words: list[str]) -> list[str]:
@@ -232,19 +232,18 @@ def main(arguments: list[str]) -> None:
     """The command line; see the top of this file."""
     match arguments:
         case ["list"]:
+            # A pipe that is closed early, as by `head`, ends it without a traceback.
+            signal.signal(signal.SIGPIPE, signal.SIG_DFL)
             record = read_record()
             for number, shard in enumerate(SHARDS):
                 passed = record.get(shard.name)
                 last = f"{passed.date} at {passed.commit}, {passed.seconds} s" if passed else "never"
                 print(f"{number} {shard.name}: {shard.proves}\n  areas: {', '.join(shard.areas)}\n  passed: {last}")
         case ["ci"]:
-            _run(_chosen_by_ci(), records=False)
+            _run(_chosen_by_ci())
         case ["run", *words]:
             record = read_record()
-            _run(
-                _named(words) or [shard.name for shard in SHARDS if not is_current(record.get(shard.name), _changed)],
-                records=True,
-            )
+            _run(_named(words) or [shard.name for shard in SHARDS if not is_current(record.get(shard.name), _changed)])
         case _:
             sys.exit(str(__doc__))
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from tests.mutations import mutation_set
 from tests.mutations.links import write_links
 from tests.mutations.mutation_set import Mutation
-from tests.mutations.run import Runner
+from tests.mutations.run import Runner, read_catchers
 from tests.mutations.table import write_table
 from tests.mutations.tree import ROOT, WORK, build, locate, make_sources
 
@@ -32,14 +32,16 @@ def main() -> None:
             _make_tree(WORK / options.name, options.product.resolve(), options.tests)
         case "links":
             options.scratch.mkdir(parents=True, exist_ok=True)
-            write_links(WORK / options.name, options.scratch)
+            only = frozenset(read_catchers(options.only).values()) if options.only else None
+            write_links(WORK / options.name, options.scratch, only)
         case "run":
             options.scratch.mkdir(parents=True, exist_ok=True)
             tree = WORK / options.name
             gone_numbers = json.loads((tree / "gone.json").read_text())
             mutations = [item for item in mutation_set.load() if options.only in (None, item.number)]
             gone = [item for item in mutations if item.number in gone_numbers]
-            Runner(tree, options.scratch, options.most_seconds).all(mutations, gone, options.output)
+            runner = Runner(tree, options.scratch, options.most_seconds, read_catchers(options.first))
+            runner.all(mutations, gone, options.output)
         case "table":
             write_table()
 
@@ -59,7 +61,9 @@ def _parser() -> argparse.ArgumentParser:
     run = commands.add_parser("run", help="activate each mutation, and run the tests that reach it")
     run.add_argument("--output", type=Path, required=True, help="lines of JSON; those that are there are not run again")
     run.add_argument("--most-seconds", type=float, default=float("inf"), help="of tests of pytest, for each mutation")
+    links.add_argument("--only", type=Path, help="results: only the tests that caught a mutation there")
     run.add_argument("--only", type=int, help="number of a mutation")
+    run.add_argument("--first", type=Path, help="results: the test that caught a mutation there is tried first")
     for command in (tree, links, run):
         command.add_argument("--name", default="new", help="of the tree below target/mutations")
     for command in (links, run):

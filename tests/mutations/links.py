@@ -8,7 +8,7 @@ import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,17 +33,20 @@ class Test:
     folder: str | None
 
 
-def write_links(tree: Path, scratch: Path) -> None:
-    """Runs every test and writes `links.json` into the tree. Tests of cargo are not run again if that was done."""
+def write_links(tree: Path, scratch: Path, only: Set[str] | None = None) -> None:
+    """Runs every test, or only some, and writes `links.json` into the tree.
+
+    Tests of cargo are not run again if that was done.
+    """
     folder = tree / "links"
     folder.mkdir(exist_ok=True)
     of_cargo = folder / "cargo.json"
     if not of_cargo.exists():
-        of_cargo.write_text(json.dumps(list(_of_cargo(tree)), indent=0))
+        of_cargo.write_text(json.dumps(list(_of_cargo(tree, only)), indent=0))
     lines = json.loads(of_cargo.read_text())
     for old in folder.glob("links-*"):
         old.unlink()
-    _run_pytest(tree, folder, scratch)
+    _run_pytest(tree, folder, scratch, only)
     for path in sorted(folder.glob("links-*.jsonl")):
         lines += [json.loads(line) for line in path.read_text().splitlines()]
     (tree / "links.json").write_text(json.dumps(lines, indent=0))
@@ -62,15 +65,19 @@ def read_links(tree: Path) -> list[Test]:
     return sorted(tests, key=lambda test: (test.program is None, test.seconds))
 
 
-def _run_pytest(tree: Path, folder: Path, scratch: Path) -> None:
+def _run_pytest(tree: Path, folder: Path, scratch: Path, only: Set[str] | None) -> None:
     variables = {"HEADRACE_MUTANT_LINKS": str(folder)}
     shutil.rmtree(scratch / "links", ignore_errors=True)
     command = [*PYTEST, "-n", "4", "--dist", "loadfile", f"--basetemp={scratch / 'links'}"]
+    if only is not None:
+        listed = folder / "only"
+        listed.write_text("".join(f"{name}\n" for name in sorted(only) if ".py::" in name))
+        command.append(f"@{listed}")
     ended = run(command, tree, variables, seconds=3 * 3600, output=folder / "pytest.log")
     assert ended in (0, 1), f"pytest ended with {ended}: see {folder / 'pytest.log'}"
 
 
-def _of_cargo(tree: Path) -> Iterator[dict[str, Any]]:
+def _of_cargo(tree: Path, only: Set[str] | None) -> Iterator[dict[str, Any]]:
     programs = json.loads((tree / "programs.json").read_text())
     environment = build_environment(tree)
     tests = list[tuple[dict[str, str], str]]()
@@ -83,7 +90,8 @@ def _of_cargo(tree: Path) -> Iterator[dict[str, Any]]:
             for more in ([], ["--ignored"])
         ]  # fmt: skip
         names = [line.removesuffix(": test") for line in listed[0] if line.endswith(": test")]
-        tests += [(program, name) for name in names if f"{name}: test" not in listed[1]]
+        wanted = [name for name in names if only is None or name in only]
+        tests += [(program, name) for name in wanted if f"{name}: test" not in listed[1]]
     local = threading.local()
 
     def reach(item: tuple[dict[str, str], str]) -> dict[str, Any]:

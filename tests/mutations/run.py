@@ -6,7 +6,7 @@ import json
 import re
 import shutil
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import chain, groupby, repeat
 from pathlib import Path
@@ -19,7 +19,7 @@ from tests.mutations.processes import PYTEST, run
 # Seconds of tests that run together: a start of pytest costs some itself, and most mutations are killed by the first.
 _PYTEST_STAGES = (30.0, 150.0)
 _CARGO_STAGE = 10.0
-_TIME_LIMIT = "time limit"
+TIME_LIMIT = "time limit"
 
 
 @dataclass
@@ -36,11 +36,15 @@ class Verdict:
 
 @dataclass
 class Runner:
-    """Runs the tests of a tree. `most_seconds`: of pytest for one mutation, counted as the tests took when linked."""
+    """Runs the tests of a tree. `most_seconds`: of pytest for one mutation, counted as the tests took when linked.
+
+    `first`: by number of a mutation, the test that is tried before the others, because it has caught it elsewhere.
+    """
 
     tree: Path
     scratch: Path
     most_seconds: float
+    first: Mapping[int, str] = field(default_factory=dict)
     # Tests that have failed without any mutation.
     unreliable: set[str] = field(default_factory=set)
 
@@ -64,7 +68,7 @@ class Runner:
     def one(self, number: int, tests: Sequence[Test]) -> Verdict:
         """The verdict on a mutation that these tests reach."""
         verdict = Verdict(number, "survived" if tests else "not covered")
-        for stage in stages(tests, self.most_seconds):
+        for stage in stages(tests, self.most_seconds, self.first.get(number)):
             killer = self._killer(number, stage)
             verdict.tests += len(stage)
             if killer is not None:
@@ -79,8 +83,8 @@ class Runner:
             failed = self._failed(left, number)
             if not failed:
                 return None
-            if failed == [_TIME_LIMIT]:
-                return _TIME_LIMIT
+            if failed == [TIME_LIMIT]:
+                return TIME_LIMIT
             again = [test for test in left if test.name in failed] or left
             if not self._failed(again, None) and (more := self._failed(again, number)):
                 return more[0]
@@ -119,15 +123,17 @@ class Runner:
             ended = run(command, self.tree, variables, seconds=seconds, output=self._log)
             failed = [*failures.read_text().splitlines(), *re.findall(r"not found: (.*)", self._read_log())]
         if ended is None:
-            return [_TIME_LIMIT]
+            return [TIME_LIMIT]
         return [] if ended == 0 else [name for name in failed if name in names] or ["all"]
 
     def _read_log(self) -> str:
         return self._log.read_text(encoding="utf-8", errors="replace")
 
 
-def stages(tests: Sequence[Test], most_seconds: float) -> Iterator[list[Test]]:
-    """The tests in groups that run together: those of each program of cargo, then of pytest those that fit the time."""
+def stages(tests: Sequence[Test], most_seconds: float, first: str | None = None) -> Iterator[list[Test]]:
+    """The tests in groups that run together: `first`, each program of cargo, then those of pytest that fit the time."""
+    yield from ([test] for test in tests if test.name == first)
+    tests = [test for test in tests if test.name != first]
     of_cargo = sorted((test for test in tests if test.program), key=lambda test: test.program or "")
     programs = (list(own) for _, own in groupby(of_cargo, key=lambda test: test.program))
     yield from sorted((stage for own in programs for stage in _cut(own, repeat(_CARGO_STAGE))), key=_seconds)
@@ -137,6 +143,12 @@ def stages(tests: Sequence[Test], most_seconds: float) -> Iterator[list[Test]]:
             seconds += test.seconds
             fitting.append(test)
     yield from _cut(fitting, chain(_PYTEST_STAGES, repeat(float("inf"))))
+
+
+def read_catchers(path: Path | None) -> dict[int, str]:
+    """By number of a mutation, the test that caught it according to a file of results."""
+    results = read_results(path) if path is not None else []
+    return {item["number"]: item["by"] for item in results if item["by"] not in (None, TIME_LIMIT)}
 
 
 def read_results(path: Path) -> list[dict[str, Any]]:

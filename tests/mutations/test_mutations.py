@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from collections import Counter
@@ -13,7 +14,7 @@ import pytest
 from tests.mutations.areas import AREAS
 from tests.mutations.links import Test
 from tests.mutations.mutation_set import Mutation, load, splice
-from tests.mutations.run import stages
+from tests.mutations.run import read_catchers, stages
 from tests.mutations.sites import python_sites
 
 SOURCE = b'''"""A module."""
@@ -113,6 +114,17 @@ def test_tests_of_cargo_come_first_then_the_shortest_of_pytest_until_the_time_is
     names = [[test.name for test in stage] for stage in stages(tests, 130)]
     assert sorted(names[:3]) == [["c0"], ["c1"], ["c2"]]
     assert names[3:] == [["p1", "p20"], ["p40", "p60"]]
+
+
+def test_the_test_that_caught_it_elsewhere_comes_first(tmp_path: Path) -> None:
+    results = tmp_path / "results.jsonl"
+    lines = [{"number": 1, "by": "late"}, {"number": 2, "by": None}, {"number": 3, "by": "time limit"}]
+    results.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert read_catchers(results) == {1: "late"}
+    assert read_catchers(None) == {}
+    tests = [Test(name, 1.0, frozenset({1}), None, None) for name in ("early", "late")]
+    names = [[test.name for test in stage] for stage in stages(tests, 130, "late")]
+    assert names == [["late"], ["early"]]
 
 
 def test_the_switch_notes_what_runs_and_is_on_for_one_mutation(tmp_path: Path) -> None:
