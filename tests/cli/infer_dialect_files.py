@@ -61,5 +61,11 @@ DIALECT_FILES: dict[str, bytes] = {
     "words_in_first_data_row.csv": b"name,age,score\nbob,,unknown\nann,5,6\njoe,7,8\n",
     "row_names.txt": b"a,b\n1,2,3\n2,3,4\n3,4,5\n",
     "delimiter_behind_rows.csv": b"id,name\n1,a,\n2,b,\n3,c,\n",
+    # Quotes inside of values: text, unless two of a row may have a delimiter between them.
+    "inch_marks.csv": b'id,size,note\n1,5" pipe,a\n2,"6, or 7",b\n3,3" x 4",c\n' + _rows('{i},{n}" pipe,"{w}, {v}"'),
+    "text_after_quotes.csv": b'id,size,note\n1,5" pipe,a\n2,"6, or 7",b\n3,"x" y,c\n' + _rows('{i},{n},"{w}, {v}"'),
+    "missing_delimiter_before_quotes.csv": b"id,price,name,note\n"
+    + _rows('{i},{n}.00,"Pillow, {i}",n', 9)
+    + b'10,7.00"Pillow, 7",n\n',
     "delimiter_behind_header.csv": b"id,name,\n1,a\n2,b\n3,c\n",
 }  # fmt: skip

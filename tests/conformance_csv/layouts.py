@@ -42,7 +42,10 @@ class Case:
         elif any(len(row) != width for row in self.rows) and self.error is None:
             own["short_rows"] = "fill"
         columns = [{"name": f"c{number}", "type": "string"} for number in range(1, width + 1)]
-        return {"delimiter": ",", "qualifier": '"', "empty": "text", **own, "columns": columns}
+        layout = {"delimiter": ",", "qualifier": '"', "empty": "text", **own, "columns": columns}
+        if self.suite not in ("go", "commons_csv") and self.error is None and layout["qualifier"] is not None:
+            layout["stray_qualifiers"] = "keep"
+        return layout
 
 
 def cases() -> list[Case]:
@@ -80,7 +83,9 @@ def _go(options: Mapping[str, Any]) -> dict[str, Any]:
     fields = options.get("FieldsPerRecord")
     if fields is not None:
         layout.update({"first_row_decides": True} if fields == 0 else {"width": fields})
-    return layout  # LazyQuotes: there is no such leniency
+    if options.get("LazyQuotes"):
+        layout["stray_qualifiers"] = "lenient"
+    return layout
 
 
 def _commons(options: Mapping[str, str]) -> dict[str, Any]:

@@ -126,8 +126,30 @@ CASES = {
     ),
     "extra fields": Case(
         [*QUOTED, "extra_fields: keep"],
-        '1,a,b\n2,"c,d",e,"f\n3,g,"h"\n',
-        [(1, "a", "b"), (2, "c,d", 'e,"f'), (3, "g", '"h"')],
+        '1,a,b\n2,"c,d",e,"f, g"\n3,g,"h"\n',
+        [(1, "a", "b"), (2, "c,d", 'e,"f, g"'), (3, "g", "h")],
+    ),
+    "extra fields, and rows without them": Case(
+        [*QUOTED, "extra_fields: keep"],
+        '1,a,"x, y"\n2,b,"say ""no"""\n3,c,"line\nbreak"\n4,d,"e, f",g\n',
+        [(1, "a", "x, y"), (2, "b", 'say "no"'), (3, "c", "line\nbreak"), (4, "d", '"e, f",g')],
+    ),
+    "stray qualifiers": Case(
+        QUOTED,
+        '1,a,7.00"Pillow, 7"\n2,5" nail,x\n3, "b",y\n4,"c"d,z\n5,"e",f\n',
+        [(5, "e", "f")],
+        ["HR102", "HR110", "HR110", "HR104"],
+    ),
+    "stray qualifiers are kept": Case(
+        [*QUOTED, "stray_qualifiers: keep"],
+        '1,a,7.00"Pillow\n2,5" nail,x\n3, "b",y\n4,"c"d,z\n5,"e",f\n',
+        [(1, "a", '7.00"Pillow'), (2, '5" nail', "x"), (3, ' "b"', "y"), (4, '"c"d', "z"), (5, "e", "f")],
+    ),
+    "stray qualifiers, leniently": Case(
+        [*QUOTED, "stray_qualifiers: lenient"],
+        '1,"a "b" c","d,\n"e","f"\n2,5" nail,"x"y"\n3,"never","closed"z\n',
+        [(2, '5" nail', 'x"y')],
+        ["HR102", "HR105"],
     ),
     "both row ends": Case(["delimiter: '|'"], "1|a|b\n2|c|d\r\n3|e|\n", [(1, "a", "b"), (2, "c", "d"), (3, "e", None)]),
     "both row ends, in a dialect of many settings": Case(
@@ -232,6 +254,41 @@ def test_row_ends_of_two_kinds_are_said(project: Project) -> None:
     assert notes[0].endswith("rows.0: 1 with LF, 2 with CR LF")
     assert notes[3] == "lines end in two ways in 2 more files"
     assert all(note in ended.stderr for note in notes)
+
+
+def test_files_without_rows_are_said(project: Project) -> None:
+    project.package(package([*QUOTED, "comment: '#'", "row_end: crlf", "footer_rows: 1"], {}))
+    for name, text in {
+        "comment": "# of 2024\n1,a,b\n",
+        "footer": "1,a,b\n2,c,d\n",
+        "lines": "\r\n# x\r\n3,e,f\r\n",
+        "rows": "4,g,h\r\nsum\r\n",
+        "empty": "",
+    }.items():
+        (project.inbox / f"rows.{name}").write_bytes(text.encode())
+    ended = project.command(project.arguments())
+    notes = [note for note in ended.succeeded()["tables"][0]["notes"] if "no row" in note]
+    what = "header, footer, comment or blank"
+    assert [note.partition(": ")[2] for note in notes] == [
+        f"its only line is {what}", f"its only line is {what}", f"each of its 3 lines is {what}",
+    ]  # fmt: skip
+    assert all(note in ended.stderr for note in notes)
+    assert project.query("FROM orders") == [(4, "g", "h")]
+
+
+@pytest.mark.parametrize("row_ends", [("crlf", "\n"), ("auto", "\r"), ("'~'", "\n")])
+@pytest.mark.parametrize("setting", ["skip_lines: 2", "header: skip"])
+def test_files_whose_rows_end_otherwise_are_not_files_without_rows(
+    project: Project, setting: str, row_ends: tuple[str, str]
+) -> None:
+    declared, own = row_ends
+    text = package([*QUOTED, setting, f"row_end: {declared}"], {})
+    project.package(text.replace("layout: rows", "layout: rows, empty: allow"))
+    (project.inbox / "rows").write_bytes(own.join(["Title", "id,name,note", "1,a,b", "2,c,d", ""]).encode())
+    ended = project.command(project.arguments())
+    assert ended.exit_code == 1
+    name = {"\n": "line feeds, `row_end: lf`", "\r": "carriage returns, `row_end: cr`"}[own]
+    assert f"hint: Correct `row_end` of the layout: the text has {name}." in ended.error
 
 
 HEADERS = {

@@ -15,6 +15,7 @@ from tests.snapshots import assert_snapshot
 pytestmark = pytest.mark.usefixtures("cpu_path")
 
 QUALIFIED = PACKAGE.replace('delimiter: "|"', "delimiter: ','\n    qualifier: '\"'\n    header: skip")
+KEPT = QUALIFIED.replace("header: skip", "header: skip\n    stray_qualifiers: keep")
 HEADER = 'id,amount,"day,\nas it was",customer,note\n'
 # What matters between qualifiers; NULL is nothing at all, an empty text is two qualifiers.
 NOTES = ["plain", "a,b", "line\nbreak", "line\r\nbreak", 'say "no"', '"', '""\n,', "\n\n", "", None, '5" nail', "NULL"]
@@ -63,6 +64,7 @@ def differences(project: Project, files: list[Path], row_end: str) -> list[tuple
 
 @pytest.mark.parametrize("row_end", ["\n", "\r\n"], ids=["lf", "crlf"])
 def test_qualified_files_load_as_duckdb_reads_them(qualified: Project, row_end: str) -> None:
+    qualified.package(KEPT)
     files = [qualified.inbox / f"orders.tbl.{number}" for number in range(3)]
     for number, path in enumerate(files):
         write(path, range(number * 30_000, (number + 1) * 30_000), row_end)
@@ -80,6 +82,7 @@ def test_qualified_files_load_as_duckdb_reads_them(qualified: Project, row_end: 
 @pytest.mark.parametrize("streams", ["1", "4"])
 def test_a_file_is_cut_behind_rows(qualified: Project, streams: str) -> None:
     """Whatever the slices: the rows of one pass from the front."""
+    qualified.package(KEPT)
     path = qualified.inbox / "orders.tbl.1"
     write(path, range(300_000), "\n")
     ended = qualified.command([*qualified.arguments()[:3], "plan", "package.yaml", "--json"])
@@ -89,6 +92,27 @@ def test_a_file_is_cut_behind_rows(qualified: Project, streams: str) -> None:
     summary = qualified.run("--streams", streams).succeeded()
     assert (summary["rows_loaded"], summary["rows_skipped"]) == (300_000, 1)
     assert differences(qualified, [path], "\n") == []
+
+
+@pytest.mark.parametrize("stray", ["reject", "keep", "lenient"])
+def test_one_stream_and_sixteen_read_the_same_rows_whatever_stray_qualifiers_are(
+    qualified: Project, stray: str
+) -> None:
+    qualified.package(QUALIFIED.replace("header: skip", f"header: skip\n    stray_qualifiers: {stray}"))
+    # Line breaks and delimiters between qualifiers; qualifiers in the middle of fields before, between and after them.
+    customers = ['"a,\nb"', '5" nail', '"c" d', '"e\n"f"\n,g"', ' "h"', '"i""\n""j"', 'k"', '"l\n\nm" n']
+    rows = [f'{n},1.00,,{customers[n % 8]},{"n" * (n % 40)}"{n}\n' for n in range(250_000)]
+    rows += [f'{n},1.00,,"{customers[n % 7][1:]},"{"x" * (n % 30)}\n"\n' for n in range(250_000, 300_000)]
+    qualified.file("orders.tbl.1", HEADER + "".join(rows))
+    found = []
+    for streams in ("1", "16"):
+        summary = qualified.run("--streams", streams, limit=1_000_000).succeeded()
+        counts = [summary[name] for name in ("rows_read", "rows_loaded", "rows_rejected", "rows_skipped")]
+        loaded = qualified.query("SELECT count(*), sum(hash(orders)) FROM orders")
+        found.append((counts, loaded, [note for note in summary["tables"][0]["notes"] if "qualifier" in note]))
+        assert summary["tables"][0]["slices"] > 1
+    assert found[0] == found[1]
+    assert (found[0][0][1] > 0) and (found[0][0][2] > 0)
 
 
 BAD_ROWS = {

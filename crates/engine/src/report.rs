@@ -98,6 +98,16 @@ pub struct SliceReport {
     /// Characters that were read now as U+FFFD, by column of the layout, from 0; in rows that were rejected, too.
     #[serde(default)]
     pub replaced: BTreeMap<usize, u64>,
+    /// Fields with a qualifier in another place than around them that were taken as data now, by column of the layout, from 0; in rows
+    /// that were rejected, too.
+    #[serde(default)]
+    pub stray_qualifiers: BTreeMap<usize, u64>,
+    /// Rows with fewer fields than columns, or narrower than these, that were filled now; some of them may have been rejected.
+    #[serde(default)]
+    pub filled_rows: u64,
+    /// The same of rows with more fields, or wider ones, whose last column has kept them.
+    #[serde(default)]
+    pub extended_rows: u64,
     /// Rows.
     pub rows: u64,
     /// Rejected rows.
@@ -245,6 +255,9 @@ impl SliceReport {
             crlf_lines: 0,
             is_utf8: None,
             replaced: BTreeMap::new(),
+            stray_qualifiers: BTreeMap::new(),
+            filled_rows: 0,
+            extended_rows: 0,
             rows: 0,
             rejected: 0,
             filtered: 0,

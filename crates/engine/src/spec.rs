@@ -18,6 +18,7 @@ mod postgres;
 mod reunion;
 mod routing;
 mod sources;
+mod tiling;
 mod transforms;
 mod tree;
 mod union;
@@ -29,6 +30,7 @@ pub use postgres::{CommitTime, CopyColumn, CopyTable, PostgresSinkSpec, Way};
 pub use reunion::ReunionSpec;
 pub use routing::{HashKind, HashSpec, MethodSpec, RangeSpec, RoutingSpec};
 pub use sources::FlowSource;
+pub use tiling::gap_or_overlap;
 pub use transforms::{ComputedColumn, NoMatch, Operation, ProbeSpec, QuerySpec, SplitSpec, TransformSpec};
 pub use union::UnionSpec;
 pub use ways::{DestinationSpec, FlowFields, RowFields, RowsOf};
@@ -633,6 +635,11 @@ impl FlowSpec {
             if slice.file >= self.source.files.len() || is_backward || text.piece_begin > text.begin {
                 return refuse(format!("slice {} has no such file or a negative size", slice.number));
             }
+        }
+        // Who only looks at a sample reads a part of the slices.
+        let is_load = self.sinks().any(|sink| matches!(sink, SinkSpec::Arrow { .. } | SinkSpec::Postgres(_)));
+        if let Some(text) = gap_or_overlap(&self.source.files, &self.source.slices).filter(|_| is_load) {
+            return refuse(text);
         }
         if let Some(generate) = &self.source.generate
             && let Err(error) = generate.table.parse::<TpchTable>()

@@ -4,15 +4,16 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use headrace_types::{
-    BlankRows, CoreError, ErrorKind, ExtraFields, Layout, LayoutShape, RowEnd, RowEndInFields, ShortRows, WidthUnit,
+    BlankRows, CoreError, ErrorKind, ExtraFields, Layout, LayoutShape, RowEnd, RowEndInFields, ShortRows,
+    StrayQualifiers, WidthUnit,
 };
 
 use crate::automaton::{Automaton, RowScanner};
 use crate::placed::Placed;
 use crate::raw::cpu::CpuPath;
-use crate::raw::fields::{FieldTable, Qualifiers, REWRITTEN, Span, TEXT_BEHIND, Text};
+use crate::raw::fields::{FieldTable, Qualifiers, REWRITTEN, STRAY, Span, TEXT_BEHIND, Text};
 use crate::raw::structure::{Find, Structure};
-use crate::rows::{BadShape, LineEnds, RowPlace, Rows, Shape};
+use crate::rows::{BadShape, LineEnds, RowPlace, Rows, Shape, UnequalRows};
 use crate::walk::{Open, Walk};
 
 /// Finds fields and rows, and keeps what the last block had.
@@ -61,8 +62,10 @@ pub struct Found<'a> {
     pub non_ascii: bool,
     /// Whether texts of fields may not be what stands there.
     pub rewritten: bool,
-    /// Whether text may stand behind closing qualifiers.
-    pub text_behind: bool,
+    /// Whether text may stand behind closing qualifiers, or fields may have some that do not begin with one.
+    pub stray: bool,
+    /// Well-formed rows with more fields than columns, and with fewer.
+    pub unequal: UnequalRows,
     /// A field that never ends.
     pub open: Option<Open>,
     /// Whether a field may end inside of a character.
@@ -83,6 +86,7 @@ impl Finder {
             wants_carriage_return: row_end.wants_carriage_return(),
             blank_rows: layout.blank_rows,
             short_rows: layout.short_rows,
+            keeps_extra_fields: layout.extra_fields == ExtraFields::Keep,
             width: (layout.row_width(), layout.width_unit),
             is_ragged: layout.shape == LayoutShape::RaggedRight || layout.extra_fields == ExtraFields::Keep,
         };
@@ -169,7 +173,8 @@ impl Finder {
                     nul: seen.nul,
                     non_ascii: seen.non_ascii,
                     rewritten: seen.doubled,
-                    text_behind: seen.text_behind,
+                    stray: seen.text_behind,
+                    unequal: UnequalRows::default(),
                     open: (way.ended && seen.open).then(|| way.open()),
                     cut_characters: false,
                 }
@@ -184,7 +189,8 @@ impl Finder {
                 nul: walk.nul,
                 non_ascii: walk.non_ascii,
                 rewritten: walk.flags & REWRITTEN != 0,
-                text_behind: walk.flags & TEXT_BEHIND != 0,
+                stray: walk.flags & (TEXT_BEHIND | STRAY) != 0,
+                unequal: walk.unequal,
                 open: walk.open,
                 cut_characters: false,
             },
@@ -198,7 +204,8 @@ impl Finder {
                 nul: placed.nul,
                 non_ascii: placed.non_ascii,
                 rewritten: false,
-                text_behind: false,
+                stray: false,
+                unequal: placed.unequal,
                 open: None,
                 cut_characters: self.shape.width.1 == WidthUnit::Bytes,
             },
@@ -212,7 +219,7 @@ impl Finder {
             Way::Structural(way) => {
                 let (rows, seen) = (&way.rows, way.structure.seen);
                 let qualifiers =
-                    way.qualifier.map(|byte| Qualifiers { byte, doubled: seen.doubled, text_behind: seen.text_behind });
+                    way.qualifier.map(|byte| Qualifiers { byte, doubled: seen.doubled, stray: seen.text_behind });
                 let marks = rows.marks(&way.structure);
                 FieldTable::of_marks(text, marks, rows.stride, rows.rows, columns, qualifiers, path)
             }
@@ -300,5 +307,6 @@ fn is_structural(layout: &Layout, row_end: &RowEnd) -> bool {
         && layout.blank_rows == BlankRows::Skip
         && layout.short_rows == ShortRows::Reject
         && layout.extra_fields == ExtraFields::Reject
+        && layout.stray_qualifiers != StrayQualifiers::Lenient
         && layout.columns.iter().all(|column| column.delimiter.is_none() && column.qualified)
 }

@@ -72,7 +72,7 @@ pub fn find_header(layout: &Layout, row_end: &RowEnd, text: &[u8], ended: bool) 
             Event::Nothing | Event::Closed | Event::Rewritten => {}
         }
     }
-    let is_open = matches!(automaton.mode(state), Mode::Inside | Mode::EscapedInside);
+    let is_open = automaton.is_inside(state);
     Ok(match automaton.mode(state) {
         _ if !ended => HeaderSearch::More(Waiting {
             skipped_lines: reader.skipped_lines,

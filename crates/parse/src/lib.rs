@@ -31,4 +31,4 @@ pub use parser::{Block, Guess, Parsed, Parser, RefusedRow, arrow_schema};
 pub use raw::cpu::{CpuPath, Task, cpu_path};
 pub use raw::memory;
 pub use reject::{BadValue, MOST_OTHER_VALUES, OtherValue, Reject, shown};
-pub use rows::LineEnds;
+pub use rows::{LineEnds, UnequalRows};

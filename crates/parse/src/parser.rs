@@ -16,7 +16,9 @@ use headrace_types::{
 };
 
 use crate::automaton::RowScanner;
-use crate::convert::{BadRows, BlockFacts, ColumnOutput, ColumnPlan, MOST_GROWTH_BYTES, Rewriting, Unescaped};
+use crate::convert::{
+    BadRows, BlockFacts, ColumnOutput, ColumnPlan, MOST_GROWTH_BYTES, Rewriting, Unescaped, note_stray,
+};
 use crate::finder::Finder;
 use crate::infer::{GatherTiles, TableFacts};
 use crate::made::{MadeColumns, Origins, RowStart};
@@ -25,7 +27,7 @@ use crate::raw::fields::{FieldTable, TILE_ROWS, Text, TileMemory};
 use crate::raw::high::HighBytes;
 use crate::raw::memory::{Carver, Memory, PADDING_BYTES, carved_bytes};
 use crate::reject::{BadValue, OtherValue, Reject, shown};
-use crate::rows::{BadShape, LineEnds, Shape};
+use crate::rows::{BadShape, LineEnds, Shape, UnequalRows};
 use crate::walk::Open;
 
 /// Bytes of typed columns per byte of text, at most: 16 for an empty text field, which takes at least its delimiter, and its
@@ -51,6 +53,10 @@ pub struct Parsed {
     pub rejected: u64,
     /// Characters that were replaced, by column of the batch; empty if there were none.
     pub replaced: Vec<u64>,
+    /// Fields with qualifiers in other places than around them that were taken as data, by column of the batch; empty if there were none.
+    pub stray: Vec<u64>,
+    /// Well-formed rows with more or fewer fields than columns.
+    pub unequal: UnequalRows,
     /// Whether there are more rows in the block than one batch may have: those behind `consumed` are to be parsed next.
     pub more: bool,
 }
@@ -347,15 +353,17 @@ impl Parser {
             batch: None,
             rejected: found.bad.len() as u64,
             replaced: Vec::new(),
+            stray: Vec::new(),
+            unequal: found.unequal,
             more,
         };
-        let takes_all = !suspicious && !is_decoded && !found.text_behind && self.are_all_texts();
+        let takes_all = !suspicious && !is_decoded && !found.stray && self.are_all_texts();
         if let Some(facts) = facts.filter(|_| takes_all && found.rows > 0) {
             parsed.batch = Some(self.gather(text, facts)?);
         } else if found.rows > 0 {
             let text_buffer = buffer.slice_with_length(PADDING_BYTES + from, text.len());
-            let (converted, replaced) = self.convert(text, &text_buffer, suspicious, slab)?;
-            parsed.replaced = replaced;
+            let (converted, Counted { replaced, stray }) = self.convert(text, &text_buffer, suspicious, slab)?;
+            (parsed.replaced, parsed.stray) = (replaced, stray);
             parsed.batch = self.without_bad_rows(converted)?;
             parsed.batch = parsed
                 .batch
@@ -484,7 +492,7 @@ impl Parser {
         text_buffer: &Buffer,
         suspicious: bool,
         slab: impl FnOnce(usize) -> Memory,
-    ) -> Result<(RecordBatch, Vec<u64>), CoreError> {
+    ) -> Result<(RecordBatch, Counted), CoreError> {
         let found = self.finder.found();
         let (rows, high_bytes) = (found.rows, self.high.count);
         let table = self.finder.table(text, self.cpu_path);
@@ -511,16 +519,16 @@ impl Parser {
             suspicious,
             path: self.cpu_path,
             unescaped: unescaped.as_ref(),
-            text_behind: found.text_behind,
+            stray: found.stray.then_some(self.layout.stray_qualifiers),
         };
-        let mut replaced = Vec::new();
+        let mut counted = Counted::default();
         let tiles = ConvertTiles {
             table: &table,
             columns: &self.columns,
             facts,
             outputs: &mut outputs,
             bad: &mut self.bad,
-            replaced: &mut replaced,
+            counted: &mut counted,
         };
         run_tiles(self.cpu_path, tiles).ok_or_else(too_small)?;
         let used = facts.unescaped.map(Unescaped::used).filter(|&(_, length)| length > 0);
@@ -533,7 +541,7 @@ impl Parser {
             .collect();
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
         RecordBatch::try_new_with_options(self.parsed_schema.clone(), arrays, &options)
-            .map(|batch| (batch, replaced))
+            .map(|batch| (batch, counted))
             .map_err(|error| internal(&error.to_string()))
     }
 
@@ -625,8 +633,16 @@ struct ConvertTiles<'a, 'o> {
     facts: BlockFacts<'a>,
     outputs: &'a mut [ColumnOutput<'o>],
     bad: &'a mut BadRows,
-    /// By column, if there are any.
-    replaced: &'a mut Vec<u64>,
+    counted: &'a mut Counted,
+}
+
+/// What is taken otherwise than it is in the file, by column; empty where there is none.
+#[derive(Default)]
+struct Counted {
+    /// Characters that were replaced.
+    replaced: Vec<u64>,
+    /// Fields with stray qualifiers.
+    stray: Vec<u64>,
 }
 
 impl Task for ConvertTiles<'_, '_> {
@@ -638,11 +654,14 @@ impl Task for ConvertTiles<'_, '_> {
         for first_row in (0..self.table.rows()).step_by(TILE_ROWS) {
             for (index, (column, output)) in std::iter::zip(self.columns, &mut *self.outputs).enumerate() {
                 let tile = self.table.load(column.index, first_row, column.trim, &mut memory)?;
+                let stray = self.facts.stray.map_or(0, |stray| note_stray(tile, column.index, stray, self.bad));
                 column.convert_tile(tile, self.facts, output, self.bad)?;
                 let replaced = self.facts.unescaped.map_or(0, Unescaped::take_replaced);
-                if replaced > 0 {
-                    self.replaced.resize(self.columns.len(), 0);
-                    self.replaced[index] += replaced;
+                for (counts, count) in [(&mut self.counted.replaced, replaced), (&mut self.counted.stray, stray)] {
+                    if count > 0 {
+                        counts.resize(self.columns.len(), 0);
+                        counts[index] += count;
+                    }
                 }
             }
         }

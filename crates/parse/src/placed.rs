@@ -8,7 +8,7 @@ use crate::automaton::{Automaton, Event, START};
 use crate::raw::candidates::{Candidates, WINDOW_BYTES};
 use crate::raw::cpu::CpuPath;
 use crate::raw::fields::{FieldTable, Span, Text};
-use crate::rows::{BadShape, LineEnds, RowPlace, RowShape, Shape};
+use crate::rows::{BadShape, LineEnds, RowPlace, RowShape, Shape, UnequalRows};
 
 /// Spans that are kept from block to block.
 const KEPT_SPANS: usize = 1 << 19;
@@ -24,6 +24,8 @@ pub struct Placed {
     is_text: Vec<bool>,
     /// What places count.
     unit: WidthUnit,
+    /// Width of the columns, with that of the last one; as wide as can be if that goes on to the row end.
+    own_width: u32,
     /// Width of the narrowest and of the widest whole row.
     least: u32,
     most: u32,
@@ -46,6 +48,8 @@ pub struct Placed {
     pub skipped: u64,
     /// How lines end, where that may differ.
     pub line_ends: LineEnds,
+    /// Rows that are wider or narrower than the columns, and whole.
+    pub unequal: UnequalRows,
     /// Whether the block holds NUL, or bytes above 0x7F.
     pub nul: bool,
     /// See above.
@@ -58,6 +62,7 @@ impl Placed {
         let place = |place: Option<headrace_types::Place>| place.map_or((0, 0), |place| (place.start, place.end()));
         let mut places: Vec<(u32, u32)> = layout.columns.iter().map(|column| place(column.place)).collect();
         let mut most = places.last().map_or(0, |&(_, end)| end);
+        let own_width = most;
         if layout.extra_fields == ExtraFields::Keep
             && let Some((_, end)) = places.last_mut()
         {
@@ -69,6 +74,7 @@ impl Placed {
             is_text: layout.columns.iter().map(|column| column.column_type.is_text()).collect(),
             unit: if layout.places_are_bytes() { WidthUnit::Bytes } else { WidthUnit::Characters },
             least: layout.row_width(),
+            own_width,
             most,
             is_blank_skipped: layout.blank_rows == BlankRows::Skip && !layout.takes_empty_rows(),
             places,
@@ -82,6 +88,7 @@ impl Placed {
             lines: 0,
             skipped: 0,
             line_ends: LineEnds::default(),
+            unequal: UnequalRows::default(),
             nul: false,
             non_ascii: false,
         }
@@ -144,6 +151,7 @@ impl Placed {
         self.bad.clear();
         (self.consumed, self.lines, self.skipped) = (0, 0, 0);
         (self.line_ends, self.nul, self.non_ascii) = (LineEnds::default(), false, false);
+        self.unequal = UnequalRows::default();
     }
 
     /// Rows of so many bytes, one behind the other.
@@ -218,7 +226,11 @@ impl Placed {
         }
         let (start, end, next, line) = (row.start as u32, row.end as u32, next as u32, self.lines as u32);
         match found {
-            RowShape::Good => self.add_row(RowPlace { start, next, line }, end - start),
+            RowShape::Good => {
+                self.unequal.filled += u64::from(width < self.least);
+                self.unequal.extended += u64::from(width > self.own_width);
+                self.add_row(RowPlace { start, next, line }, end - start);
+            }
             RowShape::Blank => self.skipped += 1,
             RowShape::Bad(rule, fields) => self.bad.push(BadShape { line, start, end, next, rule, fields }),
         }

@@ -23,6 +23,8 @@ pub struct Shape {
     pub blank_rows: BlankRows,
     /// What happens to rows with fewer fields than columns.
     pub short_rows: ShortRows,
+    /// Whether the last column keeps fields that are too many.
+    pub keeps_extra_fields: bool,
     /// Width of a whole row, the least or the only one, and what it counts, where columns have places.
     pub width: (u32, WidthUnit),
     /// Whether wider rows are whole as well.
@@ -119,6 +121,15 @@ impl LineEnds {
         self.crlf += u64::from(has_carriage_return);
         self.lf += u64::from(!has_carriage_return);
     }
+}
+
+/// Well-formed rows of another number of fields than columns, or of another width: the layout takes them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct UnequalRows {
+    /// With fewer fields: the missing ones are empty.
+    pub filled: u64,
+    /// With more fields: the last column keeps them.
+    pub extended: u64,
 }
 
 /// The rows of a block.

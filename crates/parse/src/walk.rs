@@ -8,8 +8,8 @@ use headrace_types::{BlankRows, ShortRows};
 use crate::automaton::{Automaton, Event, Mode, START, Step};
 use crate::raw::candidates::{Candidates, WINDOW_BYTES};
 use crate::raw::cpu::CpuPath;
-use crate::raw::fields::{QUALIFIED, REWRITTEN, Span, TEXT_BEHIND};
-use crate::rows::{BadShape, LineEnds, RowPlace, RowShape, Shape};
+use crate::raw::fields::{QUALIFIED, REWRITTEN, STRAY, Span, TEXT_BEHIND};
+use crate::rows::{BadShape, LineEnds, RowPlace, RowShape, Shape, UnequalRows};
 
 /// Spans that are kept from block to block; a block of nothing but delimiters must not cost every stream memory for ever.
 const KEPT_SPANS: usize = 1 << 19;
@@ -24,6 +24,8 @@ pub struct Walk {
     pub rows: Vec<RowPlace>,
     /// Rows of another shape, in file order.
     pub bad: Vec<BadShape>,
+    /// Well-formed rows with more or fewer fields than columns.
+    pub unequal: UnequalRows,
     /// Bytes up to and with the last row end.
     pub consumed: usize,
     /// Rows of any kind, comments, blank rows.
@@ -65,11 +67,13 @@ struct Row {
     /// Fields that have ended.
     fields: usize,
     flags: u8,
+    /// Flags of the fields behind the last column.
+    extra_flags: u8,
 }
 
 impl Row {
     fn at(start: usize) -> Self {
-        Row { start, field_start: start, opened: start, fields: 0, flags: 0 }
+        Row { start, field_start: start, opened: start, fields: 0, flags: 0, extra_flags: 0 }
     }
 }
 
@@ -99,12 +103,12 @@ impl Walk {
                 if at > behind {
                     let step = automaton.step_other(state);
                     state = step.state;
-                    row.flags |= u8::from(step.text_behind) * TEXT_BEHIND;
+                    row.flags |= flags_of(step);
                 }
                 let step = automaton.step(state, text[at]);
                 state = step.state;
                 behind = at + 1;
-                if step.event != Event::Nothing || step.text_behind {
+                if step.event != Event::Nothing || step.text_behind || step.stray {
                     self.take(step, at + 1, &mut row, shape);
                     if self.rows.len() >= most_rows {
                         self.candidates = candidates;
@@ -118,7 +122,7 @@ impl Walk {
             if behind < text.len() {
                 let step = automaton.step_other(state);
                 state = step.state;
-                row.flags |= u8::from(step.text_behind) * TEXT_BEHIND;
+                row.flags |= flags_of(step);
             }
             self.finish(automaton, state, text, row, shape);
         }
@@ -134,19 +138,33 @@ impl Walk {
     }
 
     fn clear(&mut self) {
-        let Walk { spans, rows, bad, consumed, lines, skipped, line_ends, nul, non_ascii, flags, open, candidates: _ } =
-            self;
+        let Walk {
+            spans,
+            rows,
+            bad,
+            unequal,
+            consumed,
+            lines,
+            skipped,
+            line_ends,
+            nul,
+            non_ascii,
+            flags,
+            open,
+            candidates: _,
+        } = self;
         spans.clear();
         rows.clear();
         bad.clear();
         (*consumed, *lines, *skipped, *line_ends) = (0, 0, 0, LineEnds::default());
+        *unequal = UnequalRows::default();
         (*nul, *non_ascii, *flags, *open) = (false, false, 0, None);
     }
 
     /// What has ended before `behind`.
     #[inline(always)]
     fn take(&mut self, step: Step, behind: usize, row: &mut Row, shape: &Shape) {
-        row.flags |= u8::from(step.text_behind) * TEXT_BEHIND;
+        row.flags |= flags_of(step);
         let end = behind - usize::from(step.length);
         match step.event {
             Event::Nothing | Event::Closed => {}
@@ -181,34 +199,39 @@ impl Walk {
             // The file may be cut off between the two bytes of a row end.
             let step = automaton.step(state, b'\n');
             if step.event == Event::RowEnd && step.length == 2 {
-                row.flags |= u8::from(step.text_behind) * TEXT_BEHIND;
+                row.flags |= flags_of(step);
                 self.end_field(&mut row, end - 1, shape);
                 self.end_row(&row, end - 1, end, shape, None);
                 return;
             }
         }
-        let is_qualifier = matches!(mode, Mode::Inside | Mode::EscapedInside);
+        let is_qualifier = automaton.is_inside(state);
         match mode {
+            _ if is_qualifier => self.leave_open(&row, row.opened, true, shape),
             Mode::Comment => self.end_comment(&row, end),
             Mode::Escaped if automaton.is_partial(state) => {
                 // There is something behind the escape, if not a whole token.
+                row.flags |= flags_of(automaton.step_other(state));
                 self.end_field(&mut row, end, shape);
                 self.end_row(&row, end, end, shape, None);
             }
-            Mode::Inside | Mode::EscapedInside | Mode::Escaped => {
-                let start = if is_qualifier { row.opened } else { row.field_start };
-                let (row_start, start) = (row.start as u32, start as u32);
-                self.spans.truncate(self.rows.len() * shape.columns);
-                self.open = Some(Open { row_start, start, column: row.fields, is_qualifier });
-            }
-            mode => {
-                // What had begun as a token is text.
-                let is_behind = matches!(mode, Mode::BehindQualifier | Mode::BehindBlanks);
-                row.flags |= u8::from(is_behind && automaton.is_partial(state)) * TEXT_BEHIND;
+            Mode::Escaped => self.leave_open(&row, row.field_start, false, shape),
+            _ => {
+                // What had begun as a token is text, as if some followed.
+                if automaton.is_partial(state) {
+                    row.flags |= flags_of(automaton.step_other(state));
+                }
                 self.end_field(&mut row, end, shape);
                 self.end_row(&row, end, end, shape, None);
             }
         }
+    }
+
+    /// `start`: where what never ends begins.
+    fn leave_open(&mut self, row: &Row, start: usize, is_qualifier: bool, shape: &Shape) {
+        let (row_start, start) = (row.start as u32, start as u32);
+        self.spans.truncate(self.rows.len() * shape.columns);
+        self.open = Some(Open { row_start, start, column: row.fields, is_qualifier });
     }
 
     fn end_comment(&mut self, row: &Row, behind: usize) {
@@ -224,9 +247,23 @@ impl Walk {
         if row.fields < shape.columns {
             self.spans.push(Span { start: row.field_start as u32, end: end as u32, flags: row.flags });
             self.flags |= row.flags;
+        } else {
+            row.extra_flags |= row.flags;
         }
         row.fields += 1;
         row.flags = 0;
+    }
+
+    /// The last column becomes all text up to the end of the row, as it is in the file.
+    #[inline(never)]
+    fn keep_extra_fields(&mut self, row: &Row, end: u32, shape: &Shape) {
+        if let Some(last) = self.spans.last_mut().filter(|_| shape.columns > 0) {
+            // What is stray in any of its fields is so in it.
+            let flags = (last.flags | row.extra_flags) & (TEXT_BEHIND | STRAY);
+            *last = Span { end, flags, ..*last };
+            self.flags |= flags;
+        }
+        self.unequal.extended += 1;
     }
 
     /// `crlf`: whether it ends with carriage return and line feed; none without a whole row end.
@@ -243,6 +280,11 @@ impl Walk {
         match found {
             RowShape::Good => {
                 let missing = shape.columns.saturating_sub(row.fields);
+                let fields = row.fields - usize::from(shape.trailing_delimiter && is_closed);
+                self.unequal.filled += u64::from(fields < shape.columns);
+                if shape.keeps_extra_fields && fields > shape.columns {
+                    self.keep_extra_fields(row, end, shape);
+                }
                 self.spans.extend(std::iter::repeat_n(Span { start: end, end, flags: 0 }, missing));
                 self.rows.push(RowPlace { start, next, line: self.lines as u32 });
             }
@@ -261,6 +303,12 @@ impl Walk {
     }
 }
 
+/// What a step says of the field that it is in.
+#[inline(always)]
+fn flags_of(step: Step) -> u8 {
+    (u8::from(step.text_behind) * TEXT_BEHIND) | (u8::from(step.stray) * STRAY)
+}
+
 /// What a row is that has so many fields. `is_closed`: nothing stands behind its last delimiter.
 fn classify(found: usize, is_closed: bool, is_blank: bool, shape: &Shape) -> RowShape {
     use headrace_types::Rule::{TooFewFields, TooManyFields};
@@ -276,6 +324,7 @@ fn classify(found: usize, is_closed: bool, is_blank: bool, shape: &Shape) -> Row
     let fields = found - usize::from(is_trailing);
     let lacks_delimiter = shape.trailing_delimiter && !is_trailing;
     match fields.cmp(&shape.columns) {
+        std::cmp::Ordering::Greater if shape.keeps_extra_fields => RowShape::Good,
         std::cmp::Ordering::Greater => RowShape::Bad(TooManyFields, fields as u32),
         std::cmp::Ordering::Equal if !lacks_delimiter => RowShape::Good,
         _ if shape.short_rows == ShortRows::Fill => RowShape::Good,

@@ -254,6 +254,19 @@ pub enum EscapeCodes {
     Postgres,
 }
 
+/// What becomes of fields with a qualifier that opens none, closes none and is not doubled.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum StrayQualifiers {
+    /// Their rows are rejects.
+    #[default]
+    Reject,
+    /// Such a field is the text that is in the file, qualifiers included. Delimiters and row ends after a closing qualifier end it.
+    Keep,
+    /// It is data. A qualifier closes a field only before a delimiter or a row end.
+    Lenient,
+}
+
 /// What happens to rows without a byte.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -285,7 +298,7 @@ pub enum ExtraFields {
     /// They are rejects.
     #[default]
     Reject,
-    /// The last column is everything from its first byte to the row end, as it stands there.
+    /// The last column of such a row is all text from its first byte to the row end, as it is in the file.
     Keep,
 }
 
@@ -350,6 +363,9 @@ pub struct Layout {
     /// Whether blanks may stand before an opening and behind a closing qualifier; they are no text.
     #[serde(default)]
     pub blanks_around_qualifier: bool,
+    /// What becomes of fields with a qualifier in another place.
+    #[serde(default)]
+    pub stray_qualifiers: StrayQualifiers,
     /// One ASCII character that makes the delimiter, row end, qualifier or character behind it data.
     #[serde(default)]
     pub escape: Option<char>,

@@ -22,7 +22,7 @@ pub use format::{
 };
 pub use layout::{
     BlankRows, Column, Disposition, EmptyField, EscapeCodes, ExtraFields, Header, Layout, LayoutShape, MAX_TOKEN_BYTES,
-    MixedRowEnds, OtherColumns, Place, RowEnd, RowEndInFields, RowEnds, ShortRows, Trim, WidthUnit,
+    MixedRowEnds, OtherColumns, Place, RowEnd, RowEndInFields, RowEnds, ShortRows, StrayQualifiers, Trim, WidthUnit,
 };
 pub use made::{MadeColumn, MadeFrom};
 pub use pattern::{Element, MAX_FRACTION_DIGITS, Part, parse_pattern};

@@ -14,6 +14,8 @@ pub enum Rule {
     RowTooLong,
     /// Text between a closing qualifier and the next delimiter or row end.
     TextAfterQualifier,
+    /// A qualifier in a field that does not begin with one.
+    StrayQualifier,
     /// A qualifier that opens a field and is never closed.
     UnclosedQualifier,
     /// An escape character with nothing behind it.
@@ -68,11 +70,12 @@ pub enum Rule {
 
 impl Rule {
     /// All rules, each at the place of its number.
-    pub const ALL: [Rule; 29] = [
+    pub const ALL: [Rule; 30] = [
         Rule::TooFewFields,
         Rule::TooManyFields,
         Rule::RowTooLong,
         Rule::TextAfterQualifier,
+        Rule::StrayQualifier,
         Rule::UnclosedQualifier,
         Rule::UnfinishedEscape,
         Rule::OtherRowEnd,
@@ -155,8 +158,13 @@ impl Rule {
             ),
             TextAfterQualifier => (
                 "HR104",
-                "a delimiter or the row end behind a closing qualifier",
-                "Double every qualifier that belongs to the text of a qualified field.",
+                "a delimiter or the row end after a closing qualifier",
+                "Double every qualifier that belongs to the text of a qualified field, or set `stray_qualifiers` of the layout.",
+            ),
+            StrayQualifier => (
+                "HR110",
+                "qualifiers only around whole fields",
+                "Set `stray_qualifiers: keep` in the layout if they are text, or repair the row.",
             ),
             UnclosedQualifier => (
                 "HR105",
@@ -273,6 +281,7 @@ impl std::fmt::Display for Rule {
             TooManyFields => "too_many_fields",
             RowTooLong => "row_too_long",
             TextAfterQualifier => "text_after_qualifier",
+            StrayQualifier => "stray_qualifier",
             UnclosedQualifier => "unclosed_qualifier",
             UnfinishedEscape => "unfinished_escape",
             OtherRowEnd => "other_row_end",

@@ -32,6 +32,7 @@ _RULES: Final = {
     "too_many_fields": "too many fields",
     "row_too_long": "more bytes than a row can have",
     "text_after_qualifier": "text behind a closing quote",
+    "stray_qualifier": "quotes inside of values",
     "unclosed_qualifier": "a quote that is never closed",
     "unfinished_escape": "an escape at the end",
     "invalid_utf8": "bytes that are not UTF-8",
@@ -82,6 +83,7 @@ def infer_chosen(
         again = _pass_or_none(paths, second, options, is_cancelled)
         if again is not None and _explains_more(again, found):
             choice, found = second, again
+    choice, found = _keeping_stray(paths, choice, found, options, is_cancelled)
     inferred = _decided(names, choice, found, set())
     if {"qualifier", "escape"} & set(choice.settings):
         trimmable = _trimmable(paths, choice, inferred, options, is_cancelled)
@@ -104,6 +106,37 @@ def _pass_or_none(
         return _pass(paths, choice, options, is_cancelled)
     except SourceError:
         return None
+
+
+def _keeping_stray(
+    paths: Sequence[Path],
+    choice: Choice,
+    found: dict[str, Any],
+    options: InferOptions,
+    is_cancelled: Callable[[], bool],
+) -> tuple[Choice, dict[str, Any]]:
+    """The same with `stray_qualifiers: keep`, and a pass by that, if quotes inside of values are the only fault of some
+    rows: these have as many fields as the others, so that the quotes are text.
+
+    Not if two quotes of a row may be a pair, with a delimiter between them. Then a delimiter may be missing before the
+    first one, and the row has its number of fields by chance.
+    """
+    misfits = found["misfits"]
+    rules = misfits["by_rule"]
+    if not rules.get("stray_qualifier") or any(map(partial(_may_be_a_pair, choice), misfits["first"])):
+        return choice, found
+    doubts = [Doubt(f"quotes inside of values in {count(rules['stray_qualifier'], 'row')}: they are taken as text")]
+    if after := rules.get("text_after_qualifier"):
+        doubts.append(Doubt(f"values with text after a closing quote in {count(after, 'row')}: they keep their quotes"))
+    settings = {**choice.settings, "stray_qualifiers": "keep"}
+    kept = replace(choice, settings=settings, doubts=(*choice.doubts, *doubts))
+    return kept, _pass(paths, kept, options, is_cancelled)
+
+
+def _may_be_a_pair(choice: Choice, misfit: Mapping[str, Any]) -> bool:
+    others = (other["rule"] for other in misfit["also"])
+    is_odd = misfit["value"].count(choice.settings["qualifier"]) % 2 == 1
+    return misfit["rule"] == "stray_qualifier" and is_odd and "stray_qualifier" in others
 
 
 def _explains_more(again: Mapping[str, Any], found: Mapping[str, Any]) -> bool:
@@ -369,7 +402,8 @@ def _misfit_doubts(found: Mapping[str, Any]) -> list[Doubt]:
     for rule, number in misfits["by_rule"].items():
         first = next((one for one in misfits["first"] if one["rule"] == rule), None)
         where = "" if first is None else f", the first {bare_path(Path(first['file']).name)}, row {count(first['row'])}"
-        doubts.append(Doubt(f"{_RULES.get(rule, rule)}: {count(number)} of {count(total, 'row')}{where}"))
+        instead = "; `stray_qualifiers: keep` takes them as text" if rule == "stray_qualifier" else ""
+        doubts.append(Doubt(f"{_RULES.get(rule, rule)}: {count(number)} of {count(total, 'row')}{where}{instead}"))
     return doubts
 
 

@@ -129,6 +129,13 @@ class Layout(SpecModel):
         default=None,
         kind=SettingKind.VALUE,
     )
+    stray_qualifiers: Literal["reject", "keep", "lenient"] = setting(
+        "What happens to rows with a qualifier that is not around a whole field, and not doubled: reject; keep such "
+        "fields as they are in the file; or lenient: it is text, and a qualifier ends a field only before a delimiter "
+        "or row end.",
+        default="reject",
+        kind=SettingKind.VALUE,
+    )
     blanks_around_qualifier: bool = setting(
         "Whether blanks and tabs may stand before an opening and behind a closing qualifier; they are no text.",
         default=False,
@@ -158,8 +165,9 @@ class Layout(SpecModel):
         kind=SettingKind.VALUE,
     )
     extra_fields: Literal["reject", "keep"] = setting(
-        "What happens to rows with more fields than columns: reject, or keep the rest of the row in the last column, "
-        "a text, which with `header: by_name` is the last field of every file.",
+        "What happens to rows with more fields than columns: reject, or keep: then the last column, a text, is all "
+        "that is in the file from its first byte to the row end. With `header: by_name` it is the last field of every "
+        "file.",
         default="reject",
         kind=SettingKind.VALUE,
     )
@@ -247,6 +255,13 @@ class Layout(SpecModel):
                 expected="two different characters",
                 hint="Leave `escape` out: a qualifier that is text stands doubled.",
                 path=("escape",),
+            )
+        if self.stray_qualifiers != "reject" and self.qualifier is None:
+            raise own_error(
+                f"`stray_qualifiers: {self.stray_qualifiers}` means nothing without a qualifier",
+                expected="a `qualifier`, or no `stray_qualifiers`",
+                hint="Leave `stray_qualifiers` out: without a qualifier every quotation mark is text.",
+                path=("stray_qualifiers",),
             )
         refuse_lacking(self.encoding, self._texts())
         self._check_null_tokens()

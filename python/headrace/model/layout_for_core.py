@@ -46,6 +46,7 @@ def layout_to_core(layout: Layout, columns_not_null: Collection[str], types: Map
         "mixed_row_ends": layout.mixed_row_ends,
         "row_end_in_fields": layout.row_end_in_fields,
         "qualifier": layout.qualifier,
+        "stray_qualifiers": layout.stray_qualifiers,
         "blanks_around_qualifier": layout.blanks_around_qualifier,
         "escape": layout.escape,
         "escape_codes": layout.escape_codes,

@@ -82,7 +82,7 @@ class SecondPass:
     def places(self, positions: Sequence[int]) -> list[dict[str, Any]]:
         """File, row and byte of rows that `query` has found."""
         # The core asks for the rows of each slice; what is counted by column it does not read back.
-        ended = [{**item, "ignored": {}, "replaced": {}} for item in self._slices]
+        ended = [{**item, "ignored": {}, "replaced": {}, "stray_qualifiers": {}} for item in self._slices]
         with self._flow({"kind": "locate", "rows": list(positions), "ended": ended}) as flow:
             flow.start()
             places: list[dict[str, Any] | None] = self._ended(flow)["sink"]["places"]

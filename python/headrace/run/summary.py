@@ -78,11 +78,18 @@ class TableResult:
         return {name: sum(int(item[name]) for item in slices) for name in _SLICE_SUMS}
 
     def notes(self) -> list[str]:
-        """What reading the files has shown: two ways of ending rows, an encoding that may be meant, ignored values.
-        Files are told of once for several destinations.
+        """What reading the files has shown: files without rows, two ways of ending rows, an encoding that may be meant,
+        fields and rows that the layout takes although they are irregular, ignored values. Files are told of once for
+        several destinations.
         """
-        of_files = self._row_end_notes() + self._encoding_notes() + self._ignored_notes() if self._tells_files else []
-        return of_files + self._empty_notes()
+        of_files: Sequence[Callable[[], list[str]]] = (
+            self._rowless_notes,
+            self._row_end_notes,
+            self._encoding_notes,
+            self._irregular_notes,
+            self._ignored_notes,
+        )
+        return [note for notes in of_files if self._tells_files for note in notes()] + self._empty_notes()
 
     def _row_end_notes(self) -> list[str]:
         if self.plan.replay is not None:
@@ -99,6 +106,23 @@ class TableResult:
         if len(mixed) > _NAMED_FILES:
             notes.append(f"lines end in two ways in {len(mixed) - _NAMED_FILES:,} more files")
         return notes
+
+    def _rowless_notes(self) -> list[str]:
+        """Files that are not empty, and have no row."""
+        counts: dict[int, tuple[int, int]] = {}
+        for item in self.outcome.result["slices"] if self.outcome.result else []:
+            lines, rows = counts.get(item["file"], (0, 0))
+            counts[item["file"]] = (lines + int(item["lines"]), rows + int(item["rows"]))
+        files = [(file, lines) for file, (lines, rows) in sorted(counts.items()) if lines and not rows]
+        what = "header, footer, comment or blank"
+        notes = [
+            f"there is no row in {self.plan.source.files[file]['path']}: "
+            + (f"its only line is {what}" if lines == 1 else f"each of its {lines:,} lines is {what}")
+            for file, lines in files[:_NAMED_FILES]
+        ]
+        return notes + (
+            [f"there is no row in {len(files) - _NAMED_FILES:,} more files"] if len(files) > _NAMED_FILES else []
+        )
 
     def ignored(self) -> dict[str, dict[str, int]]:
         """By column of the layout, values of rows that are not those of the file: `nulls` and `cut`."""
@@ -136,13 +160,9 @@ class TableResult:
     def _encoding_notes(self) -> list[str]:
         """Files that seem to be UTF-8 and were read as something else, and what was replaced."""
         seen: dict[int, bool] = {}
-        replaced: dict[tuple[int, int], int] = {}
         for item in self.outcome.result["slices"] if self.outcome.result else []:
             if item.get("is_utf8") is not None:
                 seen[item["file"]] = seen.get(item["file"], True) and bool(item["is_utf8"])
-            for column, count in item.get("replaced", {}).items():
-                place = (self.plan.source_number(int(item["file"])), int(column))
-                replaced[place] = replaced.get(place, 0) + int(count)
         files = [file for file, is_utf8 in sorted(seen.items()) if is_utf8]
         notes = [
             f"{self.plan.source.files[file]['path']} is read as {self._encoding(file)}, and all of it is valid UTF-8: "
@@ -152,11 +172,34 @@ class TableResult:
         if len(files) > _NAMED_FILES:
             names = " or ".join(dict.fromkeys(self._encoding(file) for file in files[_NAMED_FILES:]))
             notes.append(f"{len(files) - _NAMED_FILES:,} more files are valid UTF-8 and read as {names}")
-        for place, count in sorted(replaced.items()):
-            name = self.plan.shown_column(*place)
+        for name, count in self._by_column("replaced").items():
             what = "1 character was" if count == 1 else f"{count:,} characters were"
             notes.append(f"column `{name}`: {what} unmappable and read as U+FFFD")
         return notes
+
+    def _irregular_notes(self) -> list[str]:
+        """Rows and fields that are taken only because the layout says so."""
+        notes = []
+        for name, count in self._by_column("stray_qualifiers").items():
+            what = "1 value has" if count == 1 else f"{count:,} values have"
+            notes.append(f"column `{name}`: {what} a qualifier that is not around a whole field, and is loaded as text")
+        slices = self.outcome.result["slices"] if self.outcome.result else []
+        for counter, what in (
+            ("filled_rows", "fewer fields than columns: the missing ones are read as empty"),
+            ("extended_rows", "more fields than columns: the last column keeps the rest of the row"),
+        ):
+            if count := sum(int(item.get(counter, 0)) for item in slices):
+                notes.append(f"{'1 row has' if count == 1 else f'{count:,} rows have'} {what}")
+        return notes
+
+    def _by_column(self, counter: str) -> dict[str, int]:
+        """What the slices have counted by column of their layout, by the column's name."""
+        counts: dict[tuple[int, int], int] = {}
+        for item in self.outcome.result["slices"] if self.outcome.result else []:
+            for column, count in item.get(counter, {}).items():
+                place = (self.plan.source_number(int(item["file"])), int(column))
+                counts[place] = counts.get(place, 0) + int(count)
+        return {self.plan.shown_column(*place): count for place, count in sorted(counts.items())}
 
     def _encoding(self, file: int) -> str:
         return str(self.plan.layouts[self.plan.source_number(file)]["encoding"])

@@ -41,6 +41,7 @@ pub fn message(reject: &Reject, layout: &Layout, max_row_bytes: usize) -> String
         }
         Rule::NulByte => format!("a value for {place} has a NUL byte"),
         Rule::TextAfterQualifier => format!("text follows the closing qualifier of a value for {place}"),
+        Rule::StrayQualifier => format!("a value for {place} has a qualifier inside and none around it"),
         Rule::UnclosedQualifier => format!("the qualifier of a value for {place} is never closed"),
         Rule::Partition => format!("no partition takes the value of {place}"),
         Rule::NoMatch => format!("no match in {} for {place}", reject.note.as_deref().unwrap_or("the lookup")),
@@ -65,6 +66,14 @@ pub fn hint(layout: &Layout, rule: Rule, first: &LocatedReject) -> String {
         // What stands between qualifiers is never trimmed.
         let outside = if layout.qualifier.is_some() { "stand outside of qualifiers and " } else { "" };
         return format!("Set `trim: {trim}` if the blanks {outside}are no part of the value, or repair the row.");
+    }
+    let is_blank = |character: char| character == ' ' || character == '\t';
+    let begins_blank = first.value.starts_with(is_blank);
+    if rule == Rule::StrayQualifier
+        && begins_blank
+        && layout.qualifier.is_some_and(|own| first.value.trim_start_matches(is_blank).starts_with(own))
+    {
+        return "Set `blanks_around_qualifier: true` in the layout if blanks around qualifiers are no text.".to_owned();
     }
     match of_format(layout, rule, first.column_number) {
         Some(_) => "Correct the `format` of the column, or repair the row.".to_owned(),

@@ -392,7 +392,7 @@ mod tests {
     use std::os::unix::fs::FileExt;
     use std::sync::atomic::AtomicU64;
 
-    use headrace_types::{Column, ColumnType, EscapeCodes, Layout, RowEnd, RowEndInFields};
+    use headrace_types::{Column, ColumnType, EscapeCodes, Layout, RowEnd, RowEndInFields, StrayQualifiers};
     use proptest::prelude::*;
 
     use super::*;
@@ -412,6 +412,7 @@ mod tests {
             (Layout { escape: Some('\\'), comment: Some("#".to_owned()), ..plain.clone() }, RowEnd::Either),
             (Layout { row_end_in_fields: RowEndInFields::Data, ..plain }, RowEnd::Lf),
             (own, RowEnd::Exactly("\r\n".to_owned())),
+            (Layout { stray_qualifiers: StrayQualifiers::Lenient, ..quoted.clone() }, RowEnd::Either),
             (Layout { comment: Some("#".to_owned()), blanks_around_qualifier: true, ..quoted }, RowEnd::Lf),
         ]
     }
@@ -453,7 +454,7 @@ mod tests {
 
         #[test]
         fn utf_16_is_cut_behind_the_same_rows(
-            index in 0_usize..8,
+            index in 0..layouts().len(),
             text in prop::collection::vec(prop::sample::select("\"\",,\n\n\r|\\#aß€😀😁".chars().collect::<Vec<_>>()), 1..600),
             mut places in prop::collection::vec(0_u64..1200, 1..6),
         ) {
@@ -487,7 +488,7 @@ mod tests {
 
         #[test]
         fn cuts_are_row_ends_of_one_pass_from_the_front(
-            index in 0_usize..8,
+            index in 0..layouts().len(),
             bytes in prop::collection::vec(prop::sample::select(b"\"\",,\n\n\r|\\#ab ".to_vec()), 1..900),
             mut places in prop::collection::vec(0_u64..900, 1..6),
         ) {

@@ -35,11 +35,12 @@ pub fn discard(source: &mut dyn ByteSource, bytes: u64) -> Result<u64, CoreError
     Ok(bytes - left)
 }
 
-/// The lines that the layout skips: up to row ends, whatever they stand in. Reads further than that.
+/// The lines that the layout skips: up to row ends, whatever they stand in. Reads further than that. `begin`: where the text begins.
 ///
 /// # Errors
-/// Those of reading.
-pub fn skip_lines(source: &mut dyn ByteSource, layout: &Layout) -> Result<Margin, CoreError> {
+/// Those of reading; `Source` when the text ends before so many lines do, and has line breaks that the layout does not know: otherwise
+/// such a file would be one without rows.
+pub fn skip_lines(source: &mut dyn ByteSource, begin: &HeadPlace<'_>, layout: &Layout) -> Result<Margin, CoreError> {
     let line_end = match &layout.row_end {
         RowEnds::Exactly(text) => layout.encoded(text),
         RowEnds::Auto => b"\n".to_vec(),
@@ -49,6 +50,7 @@ pub fn skip_lines(source: &mut dyn ByteSource, layout: &Layout) -> Result<Margin
     let finder = memchr::memmem::Finder::new(&line_end);
     let mut window = vec![0; WINDOW_BYTES];
     let mut skipped = Margin::default();
+    let mut breaks = OtherBreaks::default();
     // Bytes of the window that may be the beginning of a line end.
     let mut kept = 0;
     // Bytes of the file before them.
@@ -56,6 +58,22 @@ pub fn skip_lines(source: &mut dyn ByteSource, layout: &Layout) -> Result<Margin
     while skipped.lines < u64::from(layout.skip_lines) {
         let count = source.read(&mut window[kept..])?;
         if count == 0 {
+            if let Some(found) = breaks.found {
+                let place = Location {
+                    file: begin.path.to_owned(),
+                    row: Some(skipped.lines + 1),
+                    byte: Some(begin.byte + skipped.bytes),
+                    ..Location::default()
+                };
+                return Err(CoreError::new(ErrorKind::Source, "a file ends within the lines that are skipped")
+                    .at(place)
+                    .found(format!("no further row end of the layout, but {}s", break_name(found).0))
+                    .expected(match layout.skip_lines {
+                        1 => "a line to skip".to_owned(),
+                        lines => format!("{lines} lines to skip"),
+                    })
+                    .hint(row_end_hint(Some(found))));
+            }
             // A last line without line end.
             let end = start + encoding.source_bytes(&window[..kept]);
             skipped.lines += u64::from(skipped.bytes < end);
@@ -68,14 +86,76 @@ pub fn skip_lines(source: &mut dyn ByteSource, layout: &Layout) -> Result<Margin
             && let Some(found) = finder.find(&text[at..])
         {
             at += found + line_end.len();
+            breaks = OtherBreaks::default();
             skipped = Margin { bytes: start + encoding.source_bytes(&text[..at]), lines: skipped.lines + 1 };
         }
         kept = (line_end.len() - 1).min(text.len() - at);
         let length = text.len();
+        breaks.look(&text[at..length - kept]);
         start += encoding.source_bytes(&text[..length - kept]);
         window.copy_within(length - kept..length, 0);
     }
     Ok(skipped)
+}
+
+/// Line breaks in a line that goes on behind them.
+#[derive(Default)]
+struct OtherBreaks {
+    /// The first one.
+    found: Option<u8>,
+    /// The last byte, if it is the first one: the line may end there.
+    last: Option<u8>,
+}
+
+impl OtherBreaks {
+    /// Looks at the next bytes of the line.
+    fn look(&mut self, text: &[u8]) {
+        if text.is_empty() || self.found.is_some() {
+            return;
+        }
+        self.found = self.last.take();
+        match memchr::memchr2(b'\n', b'\r', text) {
+            Some(at) if self.found.is_none() && at + 1 < text.len() => self.found = Some(text[at]),
+            Some(at) if self.found.is_none() => self.last = Some(text[at]),
+            _ => {}
+        }
+    }
+}
+
+/// What a line break is called, and the setting for it.
+fn break_name(byte: u8) -> (&'static str, &'static str) {
+    if byte == b'\n' { ("line feed", "lf") } else { ("carriage return", "cr") }
+}
+
+/// What to do about rows that never end, in a text with this line break.
+fn row_end_hint(found: Option<u8>) -> String {
+    match found.map(break_name) {
+        Some((name, setting)) => {
+            format!("Correct `row_end` of the layout: the text has {name}s, `row_end: {setting}`.")
+        }
+        None => {
+            "Correct `row_end` of the layout, or take the file out of the source: its first row is none.".to_owned()
+        }
+    }
+}
+
+/// The line break by which a file has rows behind its header that is all header, comments and blank rows by the row end of its layout.
+fn other_break(layout: &Layout, row_end: &RowEnd, text: &[u8]) -> Option<u8> {
+    let is_known = |byte: u8| match row_end {
+        RowEnd::Every(_) => true,
+        RowEnd::Exactly(text) => text.as_bytes() == [byte],
+        RowEnd::Lf | RowEnd::Either | RowEnd::OnlyLf | RowEnd::OnlyCrlf => byte == b'\n',
+    };
+    for byte in [b'\n', b'\r'].into_iter().filter(|&byte| !is_known(byte)) {
+        let other = RowEnd::Exactly(char::from(byte).to_string());
+        // A layout that means two things with such row ends has none of them.
+        if let Ok(HeaderSearch::Found(header)) = find_header(layout, &other, text, true)
+            && header.next < text.len()
+        {
+            return Some(byte);
+        }
+    }
+    None
 }
 
 /// The same for rows without row ends: so many of them.
@@ -154,7 +234,23 @@ pub fn read_header(
             length += count;
         }
         text.truncate(length);
-        match find_header(layout, row_end, &text, ended).map_err(refused)? {
+        let found = find_header(layout, row_end, &text, ended).map_err(refused)?;
+        let is_all = match &found {
+            HeaderSearch::Found(header) => header.next == text.len(),
+            found => matches!(found, HeaderSearch::Nothing(_)),
+        };
+        if ended
+            && is_all
+            && layout.header == Header::Skip
+            && let Some(byte) = other_break(layout, row_end, &text)
+        {
+            return Err(failed("the header of a file never ends")
+                .at(place(0, &[]))
+                .found(format!("no row end of the layout, but {}s", break_name(byte).0))
+                .expected("a row with the names of the columns")
+                .hint(row_end_hint(Some(byte))));
+        }
+        match found {
             HeaderSearch::Found(header) => {
                 let fields = match layout.header {
                     Header::Check => check(layout, &header.names).map(|()| None),
@@ -205,31 +301,24 @@ struct Endless {
     /// Where it should end, or begin.
     at: usize,
     found: &'static str,
-    hint: &'static str,
+    hint: String,
 }
 
 fn endless(layout: &Layout, text: &[u8], waiting: Waiting) -> Endless {
     let behind = &text[waiting.line_start..];
+    let own = |text: &str| text.to_owned();
     let (at, found, hint) = if let Some(opened) = waiting.opened {
-        (opened, "a qualifier that is not closed", "Set `skip_lines` to the number of lines before the header.")
+        (opened, "a qualifier that is not closed", own("Set `skip_lines` to the number of lines before the header."))
     } else if waiting.line_start > text.len() / 2 {
-        (
-            waiting.line_start,
-            "comments and blank rows only",
-            "Set `skip_lines` to the number of lines before the header, or correct `comment` of the layout.",
-        )
+        let hint = "Set `skip_lines` to the number of lines before the header, or correct `comment` of the layout.";
+        (waiting.line_start, "comments and blank rows only", own(hint))
+    } else if layout.row_end_in_fields == RowEndInFields::Data {
+        let hint =
+            "Correct the delimiters of the layout: with `row_end_in_fields: data` a row ends in its last column only.";
+        (waiting.line_start, "no row end", own(hint))
     } else {
-        let hint = match (memchr::memchr(b'\n', behind), memchr::memchr(b'\r', behind)) {
-            _ if layout.row_end_in_fields == RowEndInFields::Data => {
-                "Correct the delimiters of the layout: with `row_end_in_fields: data` a row ends in its last column only."
-            }
-            (Some(_), _) => "Correct `row_end` of the layout: the text has line feeds, `row_end: lf`.",
-            (None, Some(_)) => "Correct `row_end` of the layout: the text has carriage returns, `row_end: cr`.",
-            (None, None) => {
-                "Correct `row_end` of the layout, or take the file out of the source: its first row is none."
-            }
-        };
-        (waiting.line_start, "no row end", hint)
+        let is_there = |byte: &u8| memchr::memchr(*byte, behind).is_some();
+        (waiting.line_start, "no row end", row_end_hint([b'\n', b'\r'].into_iter().find(is_there)))
     };
     Endless { at, found, hint }
 }
@@ -386,6 +475,64 @@ mod tests {
             (marked.head, marked.first_byte, marked.row_end),
             (Margin { bytes: 10, lines: 2 }, 3, RowEnd::Either)
         );
+    }
+
+    #[test]
+    fn a_file_whose_rows_all_end_otherwise_is_no_file_without_rows() {
+        let exactly = |row_end: &str| RowEnds::Exactly(row_end.to_owned());
+        let skipping = |row_end, lines| Layout { row_end, skip_lines: lines, ..layout(Header::None) };
+        let headed = |row_end| Layout { row_end, comment: Some("#".to_owned()), ..layout(Header::Skip) };
+        let long = format!("{}\n1|2|3\n", "x".repeat(WINDOW_BYTES - 1));
+        for (text, layout, expected) in [
+            (
+                "t\n1|2|3\n",
+                skipping(exactly("\r\n"), 1),
+                "1:0 no further row end of the layout, but line feeds / a line to skip",
+            ),
+            (
+                "t\r1|2|3\r",
+                skipping(RowEnds::Auto, 1),
+                "1:0 no further row end of the layout, but carriage returns / a line to skip",
+            ),
+            (
+                "t\r\nu\n1|2|3\n",
+                skipping(exactly("\r\n"), 3),
+                "2:3 no further row end of the layout, but line feeds / 3 lines to skip",
+            ),
+            (
+                &long,
+                skipping(exactly("\r\n"), 1),
+                "1:0 no further row end of the layout, but line feeds / a line to skip",
+            ),
+            (
+                "id\n1|2|3\n",
+                headed(exactly("\r\n")),
+                "1:0 no row end of the layout, but line feeds / a row with the names of the columns",
+            ),
+            (
+                "id\r1|2|3\r",
+                headed(RowEnds::Auto),
+                "1:0 no row end of the layout, but carriage returns / a row with the names of the columns",
+            ),
+            (
+                "#x\nid\n1|2|3\n",
+                headed(exactly("\r\n")),
+                "1:0 no row end of the layout, but line feeds / a row with the names of the columns",
+            ),
+        ] {
+            assert_eq!(refusal(text, &layout), expected, "{text:.40}");
+        }
+        // A last line may lack its end, or a part of it; a header may be all there is.
+        for (text, layout) in [
+            ("t\n", skipping(exactly("\r\n"), 1)),
+            ("t\r", skipping(RowEnds::Auto, 1)),
+            ("t", skipping(RowEnds::Auto, 3)),
+            ("a\r\nb\r", skipping(exactly("\r\n"), 2)),
+            ("id\n", headed(exactly("\r\n"))),
+            ("id\r\n#x\r\n", headed(RowEnds::Auto)),
+        ] {
+            assert!(plan(text.as_bytes(), &layout).is_ok(), "{text}");
+        }
     }
 
     #[test]

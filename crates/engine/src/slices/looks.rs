@@ -80,7 +80,8 @@ pub fn look(path: &str, spec: &SlicingSpec, stop: &Stop) -> Result<Look, CoreErr
         let mut text = from_start_until(&planned, stop)?;
         discard(text.as_mut(), byte).map(|_| decoded(text, encoding))
     };
-    let skipped = skip_lines(text_from(planned.first_byte)?.as_mut(), &spec.layout)?;
+    let begin = HeadPlace { path, byte: planned.first_byte, lines: 0 };
+    let skipped = skip_lines(text_from(planned.first_byte)?.as_mut(), &begin, &spec.layout)?;
     let begin = HeadPlace { path, byte: planned.first_byte + skipped.bytes, lines: skipped.lines };
     let row_end = row_end(text_from(begin.byte)?.as_mut(), &spec.layout)?;
     let (header, columns) = read_header(text_from(begin.byte)?.as_mut(), &begin, &spec.layout, &row_end)?;

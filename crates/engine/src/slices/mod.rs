@@ -19,7 +19,7 @@ use self::cuts::{Cutter, FileText};
 use self::looks::{Look, is_stream, look, stream};
 use self::packed::cut_pieces;
 use crate::source::Stop;
-use crate::spec::{Compression, FileSpec, SliceSpec, TextRange};
+use crate::spec::{Compression, FileSpec, SliceSpec, TextRange, gap_or_overlap};
 
 pub use self::head::{HeadPlace, discard, read_header, row_end, skip_lines};
 
@@ -138,7 +138,10 @@ fn cut_all(spec: &SlicingSpec, stop: &Stop) -> Result<Slicing, CoreError> {
         }
         slicing.files.push(planned);
     }
-    Ok(slicing)
+    match gap_or_overlap(&slicing.files, &slicing.slices) {
+        Some(text) => Err(CoreError::new(ErrorKind::Internal, text)),
+        None => Ok(slicing),
+    }
 }
 
 /// What went wrong while a file was looked through.

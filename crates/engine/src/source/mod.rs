@@ -271,7 +271,8 @@ fn open_stream(
     let head = first_bytes(&mut recording, HEAD_BYTES)?;
     let (first_byte, encoding) = text_start(&file.path, &head, layout.encoding)?;
     let mut recording = Recording::new(Box::new(recording.replayed(first_byte)), spec.memory.max_row_bytes);
-    let skipped = skip_lines(decoded(&mut recording, encoding).as_mut(), layout)?;
+    let begin = HeadPlace { path: &file.path, byte: first_byte as u64, lines: 0 };
+    let skipped = skip_lines(decoded(&mut recording, encoding).as_mut(), &begin, layout)?;
     let most = spec.memory.max_row_bytes;
     let behind = |recording: Recording| -> Result<Recording, CoreError> {
         let mut text = recording.replayed(0);

@@ -107,6 +107,9 @@ impl KeptAccounts {
             crlf_lines: 0,
             is_utf8: None,
             replaced: Default::default(),
+            stray_qualifiers: Default::default(),
+            filled_rows: 0,
+            extended_rows: 0,
             destinations: account.destinations.iter().map(committed).collect(),
             ..account.clone()
         });

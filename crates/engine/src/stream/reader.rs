@@ -621,9 +621,14 @@ impl<'a> Reader<'a> {
             Guess::Either => None,
             guess => Some(guess == Guess::Utf8),
         };
-        for (column, replaced) in self.wanted.iter().zip(&parsed.replaced).filter(|(_, replaced)| **replaced > 0) {
-            *account.replaced.entry(*column).or_default() += replaced;
+        for (counts, own) in [(&mut account.replaced, &parsed.replaced), (&mut account.stray_qualifiers, &parsed.stray)]
+        {
+            for (column, count) in self.wanted.iter().zip(own).filter(|(_, count)| **count > 0) {
+                *counts.entry(*column).or_default() += count;
+            }
         }
+        account.filled_rows += parsed.unequal.filled;
+        account.extended_rows += parsed.unequal.extended;
         for (field, (nulls, cut)) in ignored {
             let counts = account.ignored.entry(progress.file.column(field).unwrap_or(field)).or_default();
             counts.nulls += nulls;

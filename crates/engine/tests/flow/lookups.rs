@@ -382,7 +382,7 @@ fn lookups_end_when_they_should() {
         assert_eq!(error.map(|error| error.kind), Some(ErrorKind::Cancelled));
     }
     let mut changed = files.spec.clone();
-    changed["files"][0]["size_bytes"] = json!(5);
+    changed["files"][0]["modified_ns"] = json!(5);
     assert!(refusal(&changed).what.starts_with("reading lookup `priced`: "));
     let report = build(&files.spec).unwrap().report().clone();
     assert_eq!((report.rows, report.form.as_str()), (20_000, "direct"));

@@ -128,15 +128,23 @@ fn no_slices_and_empty_files_end_at_once_and_well() {
 }
 
 #[test]
-fn a_slice_the_plan_names_twice_fails_the_flow() {
-    let job = Job::of(rows(0, 10));
-    let mut spec = job.plan().unwrap();
-    spec.source.slices.push(spec.source.slices[0].clone());
-    let flow = Flow::new(spec).unwrap();
-    flow.start().unwrap();
-    let report = crate::support::join(&flow);
-    assert_eq!(report.status, Status::Failed);
-    assert_eq!(report.error.unwrap().kind, headrace_types::ErrorKind::Internal);
+fn slices_that_do_not_cover_their_files_once_are_no_flow() {
+    let mut job = Job::of(rows(0, 1000)).arrow();
+    job.slice_bytes = 1000;
+    let spec = job.plan().unwrap();
+    let refusal = |change: fn(&mut Vec<headrace_engine::spec::SliceSpec>)| {
+        let mut spec = spec.clone();
+        change(&mut spec.source.slices);
+        Flow::new(spec).err().map(|error| error.what).unwrap_or_default()
+    };
+    let twice = refusal(|slices| slices.insert(1, slices[1].clone()));
+    let gone = refusal(|slices| {
+        slices.remove(2);
+    });
+    for found in [twice, gone] {
+        assert!(found.contains("do not cover it once"), "{found}");
+    }
+    assert_eq!(refusal(|_| ()), "");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use headrace_types::{Layout, MAX_TOKEN_BYTES, RowEnd};
+use headrace_types::{Layout, MAX_TOKEN_BYTES, RowEnd, StrayQualifiers};
 
 use super::fields::{Field, row_ends};
 use super::stops::Stops;
@@ -50,6 +50,7 @@ pub(super) struct Builder {
     escape: Option<Token>,
     comment: Option<Token>,
     blanks: Vec<Token>,
+    is_lenient: bool,
     numbers: HashMap<Place, u32>,
     places: Vec<Place>,
 }
@@ -70,6 +71,7 @@ impl Builder {
             qualifier: layout.qualifier.map(|qualifier| token(Kind::Qualifier, &qualifier.to_string())),
             escape: layout.escape.map(|escape| token(Kind::Escape, &escape.to_string())),
             comment: layout.comment.as_deref().map(|comment| token(Kind::Comment, comment)),
+            is_lenient: layout.stray_qualifiers == StrayQualifiers::Lenient,
             fields,
             numbers: HashMap::new(),
             places: Vec::new(),
@@ -102,7 +104,7 @@ impl Builder {
         let partial = self.places.iter().map(|(_, _, begun)| !begun.is_empty()).collect();
         let stops = (0..modes.len()).map(|state| Stops::of(state as u32, &steps[state * width..][..width], &tokens));
         let stops = stops.collect();
-        Ok(Automaton { classes, width, steps, modes, partial, stops, tokens })
+        Ok(Automaton { classes, width, steps, modes, partial, stops, tokens, is_lenient: self.is_lenient })
     }
 
     /// The class of every byte, and the bytes of the classes behind the first one.
@@ -146,7 +148,7 @@ impl Builder {
         let delimiter = field.delimiter.clone().map(|bytes| Token { kind: Kind::Delimiter, bytes });
         let qualifier = self.qualifier.clone().filter(|_| field.is_qualified);
         let row_ends = self.row_ends.iter().filter(|_| field.ends_row).cloned();
-        let escape = self.escape.clone().filter(|_| !field.is_raw);
+        let escape = self.escape.clone();
         let blanks = self.blanks.iter().filter(|_| field.is_qualified).cloned();
         match mode {
             Mode::RowStart => self
@@ -176,7 +178,7 @@ impl Builder {
     fn step(&mut self, (mode, column, begun): &Place, byte: Option<u8>) -> Result<Step, String> {
         let (begun_mode, column) = (*mode, *column);
         let mut mode = begun_mode;
-        let mut text_behind = false;
+        let (mut text_behind, mut stray) = (false, false);
         let mut rest: Vec<Option<u8>> = begun.iter().copied().map(Some).chain([byte]).collect();
         loop {
             let tokens = self.tokens(mode, column);
@@ -198,11 +200,11 @@ impl Builder {
             match (complete.as_slice(), longer) {
                 ([], Some(_)) => {
                     let state = self.number((mode, column, rest.into_iter().flatten().collect()));
-                    return Ok(Step { state, text_behind, ..Step::default() });
+                    return Ok(Step { state, text_behind, stray, ..Step::default() });
                 }
                 ([token], None) => {
                     let (kind, length) = (token.kind, token.bytes.len() as u8);
-                    return Ok(self.complete(mode, column, kind, length, text_behind));
+                    return Ok(Step { text_behind, stray, ..self.complete(mode, column, kind, length) });
                 }
                 ([], None) => {}
                 (all, longer) => {
@@ -217,21 +219,27 @@ impl Builder {
                 }
             }
             match mode {
-                // It is looked at again as what stands in a field without qualifier.
+                // It is looked at again as what is in a field whose qualifier has not closed it, or in one without.
+                Mode::BehindQualifier | Mode::BehindBlanks if self.is_lenient => (mode, stray) = (Mode::Inside, true),
                 Mode::BehindQualifier | Mode::BehindBlanks => (mode, text_behind) = (Mode::Unqualified, true),
                 _ => {
+                    let data = rest.remove(0);
+                    stray |= mode == Mode::Unqualified && self.fields[column].is_qualified && self.is_qualifier(data);
                     mode = behind_data(mode);
-                    rest.remove(0);
                     if rest.is_empty() {
                         let state = self.number((mode, column, Vec::new()));
-                        return Ok(Step { state, text_behind, ..Step::default() });
+                        return Ok(Step { state, text_behind, stray, ..Step::default() });
                     }
                 }
             }
         }
     }
 
-    fn complete(&mut self, mode: Mode, column: usize, kind: Kind, length: u8, text_behind: bool) -> Step {
+    fn is_qualifier(&self, byte: Option<u8>) -> bool {
+        self.qualifier.as_ref().is_some_and(|qualifier| qualifier.bytes.as_slice() == byte.as_slice())
+    }
+
+    fn complete(&mut self, mode: Mode, column: usize, kind: Kind, length: u8) -> Step {
         let behind = (column + 1).min(self.fields.len() - 1);
         let (mode, column, event) = match (kind, mode) {
             (_, Mode::Escaped) => (Mode::Unqualified, column, Event::Nothing),
@@ -248,7 +256,7 @@ impl Builder {
             (Kind::Blank, _) => (Mode::FieldStart, column, Event::Nothing),
         };
         let length = if matches!(event, Event::Delimiter | Event::RowEnd | Event::CommentEnd) { length } else { 0 };
-        Step { state: self.number((mode, column, Vec::new())), event, length, text_behind }
+        Step { state: self.number((mode, column, Vec::new())), event, length, ..Step::default() }
     }
 }
 

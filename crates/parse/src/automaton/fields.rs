@@ -8,31 +8,27 @@ pub(super) struct Field {
     pub delimiter: Option<Vec<u8>>,
     pub is_qualified: bool,
     pub ends_row: bool,
-    /// Whether the field is raw to the end of the row: nothing is escaped either.
-    pub is_raw: bool,
 }
 
 /// What ends the fields of each column, and behind the last one those of fields too many; of one only, if all are the same.
 pub(super) fn fields(layout: &Layout) -> Vec<Field> {
     if layout.shape != LayoutShape::Delimited {
         // Only row ends mean anything.
-        return vec![Field { delimiter: None, is_qualified: false, ends_row: true, is_raw: false }];
+        return vec![Field { delimiter: None, is_qualified: false, ends_row: true }];
     }
     let count = layout.columns.len();
     let own = |index: usize| {
         let column = layout.columns.get(index);
         let is_last = index + 1 == count;
-        let to_the_end = is_last && layout.extra_fields == ExtraFields::Keep;
         let other_end = layout.row_end_in_fields == RowEndInFields::Data;
         let delimiter = column.and_then(|column| column.delimiter.as_ref()).unwrap_or(&layout.delimiter);
         Field {
-            delimiter: (!(to_the_end || (is_last && other_end))).then(|| layout.encoded(delimiter)),
-            is_qualified: layout.qualifier.is_some() && !to_the_end && column.is_none_or(|column| column.qualified),
+            delimiter: (!(is_last && other_end)).then(|| layout.encoded(delimiter)),
+            is_qualified: layout.qualifier.is_some() && column.is_none_or(|column| column.qualified),
             ends_row: !other_end || is_last,
-            is_raw: to_the_end,
         }
     };
-    // Fields too many are read as the layout says in general; with row ends as data there are none.
+    // Fields too many are read as the layout says in general, or as the column that keeps them; with row ends as data there are none.
     let mut all: Vec<Field> = (0..=count).map(own).collect();
     if layout.row_end_in_fields == RowEndInFields::Data || layout.extra_fields == ExtraFields::Keep {
         all.pop();

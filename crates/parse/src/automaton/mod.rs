@@ -4,8 +4,9 @@
 //! takes cannot begin another one. Layouts in which that does not decide are refused when the automaton is built.
 //!
 //! A qualifier opens a field only as its first byte. Inside, delimiters and row ends are data and a doubled qualifier is one
-//! of the text. Behind the closing one stands a delimiter or the row end; anything else is text that does not belong there
-//! (rule HR104), and the field goes on, unqualified. An escape makes the token or byte behind it data.
+//! of the text. A delimiter or the row end follows the closing one. Anything else is text that does not belong there (rule HR104),
+//! and the field goes on, unqualified; with `stray_qualifiers: lenient` that qualifier is data instead, and the field goes on inside.
+//! In a field without qualifiers, one is data (rule HR110). An escape makes the token or byte behind it data.
 
 mod builder;
 mod fields;
@@ -77,6 +78,8 @@ pub struct Step {
     pub length: u8,
     /// Whether the byte, or one that was looked at with it, is text behind a closing qualifier.
     pub text_behind: bool,
+    /// Whether one of them is a qualifier that is data.
+    pub stray: bool,
 }
 
 /// The state before a row.
@@ -99,6 +102,8 @@ pub struct Automaton {
     /// By state: the bytes that do not leave it as it is, if all others do.
     stops: Vec<Option<Stops>>,
     tokens: Vec<u8>,
+    /// Whether a qualifier closes a field only before a delimiter or a row end.
+    is_lenient: bool,
 }
 
 impl Automaton {
@@ -118,10 +123,9 @@ impl Automaton {
         let mut fields = fields(layout);
         let ends: Vec<u8> = row_ends(layout, row_end).concat();
         let hides_end = |field: &Field| field.delimiter.iter().flatten().any(|byte| ends.contains(byte));
-        let is_simple =
-            |field: &Field| field.ends_row && !hides_end(field) && !(field.is_raw && layout.escape.is_some());
+        let is_simple = |field: &Field| field.ends_row && !hides_end(field);
         if layout.qualifier.is_none() && fields.iter().all(is_simple) {
-            fields = vec![Field { delimiter: None, is_qualified: false, ends_row: true, is_raw: false }];
+            fields = vec![Field { delimiter: None, is_qualified: false, ends_row: true }];
         }
         Ok(Builder::new(layout, row_end, fields).build()?.for_row_ends())
     }
@@ -178,6 +182,16 @@ impl Automaton {
     pub fn state_of(&self, mode: Mode) -> u32 {
         let is_place = |(own, partial): (&Mode, &bool)| *own == mode && !partial;
         std::iter::zip(&self.modes, &self.partial).position(is_place).unwrap_or_default() as u32
+    }
+
+    /// Whether a qualifier is open in a state, also if nothing follows.
+    pub fn is_inside(&self, state: u32) -> bool {
+        match self.mode(state) {
+            Mode::Inside | Mode::EscapedInside => true,
+            // The delimiter that has begun would have closed it.
+            Mode::BehindQualifier | Mode::BehindBlanks => self.is_lenient && self.is_partial(state),
+            _ => false,
+        }
     }
 
     /// Whether bytes before a state may be the beginning of a token.

@@ -30,7 +30,7 @@ impl RowScanner {
 
     /// Whether a qualifier is open: at the end of the text it was never closed.
     pub fn inside_qualifier(&self) -> bool {
-        matches!(self.automaton.mode(self.state), Mode::Inside | Mode::EscapedInside)
+        self.automaton.is_inside(self.state)
     }
 
     /// Whether a qualifier is open, or the last byte was an escape: at the end of the text that never ends.

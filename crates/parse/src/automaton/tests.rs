@@ -1,7 +1,7 @@
 //! What tokens mean, where they are refused, and skipping against stepping.
 
 use super::*;
-use headrace_types::{Column, ColumnType, ExtraFields, RowEndInFields};
+use headrace_types::{Column, ColumnType, ExtraFields, RowEndInFields, StrayQualifiers};
 use proptest::prelude::*;
 
 /// So many text columns; nothing but a delimiter.
@@ -193,9 +193,9 @@ fn an_escape_makes_whole_tokens_data() {
 fn escaped_row_ends_are_data_for_who_looks_for_row_ends_only() {
     let plain = Layout { escape: Some('\\'), ..layout("|", 2) };
     let kept = Layout { extra_fields: ExtraFields::Keep, ..plain.clone() };
-    for (layout, ends) in [(plain, [6, 11].as_slice()), (kept, &[6, 10, 11])] {
+    for layout in [plain, kept] {
         let mut scanner = RowScanner::new(&layout, &RowEnd::Lf).unwrap();
-        assert_eq!(row_ends(&mut scanner, b"a\\\n|\\b\nc|\\\n\n"), ends);
+        assert_eq!(row_ends(&mut scanner, b"a\\\n|\\b\nc|\\\n\n"), [6, 11]);
     }
 }
 
@@ -227,10 +227,62 @@ fn columns_may_have_delimiters_of_their_own() {
 }
 
 #[test]
-fn a_last_column_may_be_everything_to_the_row_end() {
-    let kept = Layout { extra_fields: ExtraFields::Keep, ..escaped(",") };
-    assert_eq!(cut(&kept, &RowEnd::Lf, "a,b,\"c,\\\nd,\"\n\",e\n"), "a|b|\"c,\\$d|\"\n\"|e$");
-    assert_eq!(cut(&kept, &RowEnd::Lf, "a\\,,b,\\,\"\n"), "a\\,|b|\\,\"$");
+fn extra_fields_are_read_as_the_column_that_keeps_them() {
+    let mut kept = Layout { extra_fields: ExtraFields::Keep, ..escaped(",") };
+    assert_eq!(cut(&kept, &RowEnd::Lf, "a,b,\"c,\n\",\"d\n\",e\n"), "a|b|\"c,\n\"|\"d\n\"|e$");
+    kept.columns[2].qualified = false;
+    kept.columns[2].delimiter = Some(";".to_owned());
+    assert_eq!(cut(&kept, &RowEnd::Lf, "a,\"b\n\",c;\"d\n"), "a|\"b\n\"|c|\"d$");
+}
+
+/// The state after a text, the fields and rows of it, and the qualifiers that are data: `!`.
+fn marked(layout: &Layout, text: &str) -> String {
+    let automaton = Automaton::new(layout, &RowEnd::Lf).unwrap();
+    let (mut state, mut shown) = (START, String::new());
+    for byte in text.bytes() {
+        let step = automaton.step(state, byte);
+        state = step.state;
+        if step.stray {
+            shown.push('!');
+        }
+        match step.event {
+            Event::Delimiter => shown.push('|'),
+            Event::RowEnd => shown.push('$'),
+            _ => shown.push(char::from(byte)),
+        }
+    }
+    shown
+}
+
+#[test]
+fn qualifiers_in_other_places_than_around_a_field_are_seen() {
+    let plain = quoted(",");
+    assert_eq!(marked(&plain, "a\"b,c\"\nd,\"e\"\n"), "a!\"b|c!\"$d|\"e\"$");
+    // A qualifier that has closed the field too early is seen as text behind it.
+    assert_eq!(marked(&plain, "\"a\"b,\"c\n"), "\"a\"b|\"c\n");
+    // Escaped ones, and those of columns without qualifiers, are text like any other.
+    assert_eq!(marked(&escaped(","), "a\\\"b,c\n"), "a\\\"b|c$");
+    let mut bare = quoted(",");
+    bare.columns.iter_mut().for_each(|column| column.qualified = false);
+    assert_eq!(marked(&bare, "a\"b,c\n"), "a\"b|c$");
+    // Inside of what had begun as a delimiter.
+    assert_eq!(marked(&quoted("|\"|"), "a|\"b|\"|c\n"), "a|\"!b|\"|c$");
+}
+
+#[test]
+fn a_lenient_qualifier_ends_a_field_only_before_a_delimiter_or_a_row_end() {
+    let lenient = |delimiter| Layout { stray_qualifiers: StrayQualifiers::Lenient, ..quoted(delimiter) };
+    assert_eq!(marked(&lenient(","), "\"a\"b,\n\"\"c\",d\"e\n"), "\"a\"!b,\n\"\"c\"|d!\"e$");
+    assert_eq!(marked(&lenient(","), "\"a\" ,\"\n"), "\"a\"! ,\"$");
+    assert_eq!(marked(&lenient("||"), "\"a\"|b\"||c\n"), "\"a\"|!b\"||c$");
+    let blanks = Layout { blanks_around_qualifier: true, ..lenient(",") };
+    assert_eq!(marked(&blanks, "\"a\" b\" ,c\n"), "\"a\" !b\" |c$");
+    // Without a delimiter, or with a part of one only, it is not closed at the end.
+    for (text, is_inside) in [("\"a\"", false), ("\"a\"b", true), ("\"a\"|", true), ("\"a\"||", false)] {
+        let mut scanner = RowScanner::new(&lenient("||"), &RowEnd::Lf).unwrap();
+        assert_eq!(scanner.next_row_end(text.as_bytes()), None);
+        assert_eq!(scanner.is_open(), is_inside, "{text}");
+    }
 }
 
 #[test]
@@ -338,7 +390,10 @@ fn layouts() -> Vec<(Layout, RowEnd)> {
     let everything = Layout { comment: Some("b|".to_owned()), blanks_around_qualifier: true, ..own.clone() };
     let bcp = Layout { row_end_in_fields: RowEndInFields::Data, ..escaped("a") };
     let kept = Layout { extra_fields: ExtraFields::Keep, qualifier: None, ..escaped("|") };
+    let lenient = Layout { stray_qualifiers: StrayQualifiers::Lenient, ..quoted(",\n") };
     vec![
+        (lenient, exactly("\n\n")),
+        (Layout { stray_qualifiers: StrayQualifiers::Lenient, ..escaped(",") }, RowEnd::Either),
         (quoted(","), RowEnd::Lf),
         (Layout { qualifier: Some('b'), ..quoted(",") }, RowEnd::Either),
         (layout(",", 3), RowEnd::Lf),
@@ -375,7 +430,7 @@ proptest! {
             }
             prop_assert_eq!(row_ends(&mut skipping, piece), ends);
             let mode = automaton.mode(state);
-            prop_assert_eq!(skipping.inside_qualifier(), matches!(mode, Mode::Inside | Mode::EscapedInside));
+            prop_assert_eq!(skipping.inside_qualifier(), automaton.is_inside(state));
             let is_escaped = mode == Mode::Escaped && !automaton.is_partial(state);
             prop_assert_eq!(skipping.is_open(), is_escaped || skipping.inside_qualifier());
             rest = behind;

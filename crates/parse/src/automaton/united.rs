@@ -19,7 +19,7 @@ impl Automaton {
         let ends = |step: &Step| matches!(step.event, Event::RowEnd | Event::CommentEnd);
         let steps_of = |state: usize| &self.steps[state * self.width..][..self.width];
         let open = |state: usize| match self.modes[state] {
-            Mode::Inside | Mode::EscapedInside => 1,
+            _ if self.is_inside(state as u32) => 1,
             Mode::Escaped if !self.partial[state] => 2,
             _ => 0,
         };

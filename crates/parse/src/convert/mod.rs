@@ -18,7 +18,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::hash::Hash;
 use std::sync::Arc;
 
-use headrace_types::{Column, Disposition, Rule};
+use headrace_types::{Column, Disposition, Rule, StrayQualifiers};
 
 use crate::parser::RefusedRow;
 use crate::raw::cpu::{CpuPath, Task};
@@ -29,7 +29,7 @@ use crate::reject::MOST_OTHER_VALUES;
 pub use format::field_by_field;
 pub use nulls::{Constant, NullRule};
 pub use plan::{ColumnOutput, ColumnPlan};
-pub use unescape::{MOST_GROWTH_BYTES, Rewriting, Unescaped, note_text_behind};
+pub use unescape::{MOST_GROWTH_BYTES, Rewriting, Unescaped, note_stray};
 
 /// Converts one field. Never panics; allocates in rare paths only.
 pub trait Convert {
@@ -65,8 +65,8 @@ pub struct BlockFacts<'a> {
     pub path: CpuPath,
     /// Where texts go that are rewritten; none when there are no such texts.
     pub unescaped: Option<&'a Unescaped<'a>>,
-    /// Whether text may stand behind a closing qualifier.
-    pub text_behind: bool,
+    /// What becomes of qualifiers in other places than around fields; none when there are none.
+    pub stray: Option<StrayQualifiers>,
 }
 
 /// Rows of a block that break a rule; the first column of a row wins. And values that break one and are ignored.

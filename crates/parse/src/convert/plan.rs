@@ -13,7 +13,7 @@ use super::format::{Compiled, Numbers, PatternDate, PatternMoment};
 use super::number::{Decimal, Truth, Whole};
 use super::temporal::{Date, Time, Timestamp};
 use super::text::{CONSTANT_BUFFER, Texts};
-use super::{BadRows, BlockFacts, Constant, Convert, ConvertTile, Dispositions, NullRule, OneColumn, note_text_behind};
+use super::{BadRows, BlockFacts, Constant, Convert, ConvertTile, Dispositions, NullRule, OneColumn};
 use crate::raw::arrays::Written;
 use crate::raw::cpu::CpuPath;
 use crate::raw::fields::Tile;
@@ -236,9 +236,6 @@ impl ColumnPlan {
         output: &mut ColumnOutput<'_>,
         bad: &mut BadRows,
     ) -> Option<()> {
-        if facts.text_behind {
-            note_text_behind(tile, self.index, bad);
-        }
         let validity = output.validity.as_mut().map(|(_, words)| &mut **words);
         let (index, dispositions) = (self.index, self.dispositions);
         let mut column = OneColumn { index, dispositions, nulls: &self.nulls, validity, bad };
@@ -273,8 +270,7 @@ impl ColumnPlan {
 }
 
 /// For converters that do not convert.
-const NO_FACTS: BlockFacts<'_> =
-    BlockFacts { suspicious: true, path: CpuPath::PORTABLE, unescaped: None, text_behind: false };
+const NO_FACTS: BlockFacts<'_> = BlockFacts { suspicious: true, path: CpuPath::PORTABLE, unescaped: None, stray: None };
 
 /// Whether the text is that of a value of the type.
 fn is_value(kind: &Kind, text: &[u8]) -> bool {

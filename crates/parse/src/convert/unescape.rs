@@ -2,10 +2,10 @@
 
 use std::cell::{Cell, RefCell};
 
-use headrace_types::{Encoding, EscapeCodes, Page, Piece, Rule, Unmappable};
+use headrace_types::{Encoding, EscapeCodes, Page, Piece, Rule, StrayQualifiers, Unmappable};
 
 use super::BadRows;
-use crate::raw::fields::{Field, TEXT_BEHIND, Text, Tile};
+use crate::raw::fields::{Field, STRAY, TEXT_BEHIND, Text, Tile};
 use crate::raw::memory::PADDING_BYTES;
 
 /// How the text of a field is made from what stands there.
@@ -235,11 +235,19 @@ impl<'a> Unescaped<'a> {
     }
 }
 
-/// Rejects rows of a tile with text behind the closing qualifier of a field.
-pub fn note_text_behind(tile: Tile<'_, '_>, column: usize, bad: &mut BadRows) {
+/// Rejects the rows of a tile whose field has a qualifier in another place than around it, or counts them if such fields are taken.
+pub fn note_stray(tile: Tile<'_, '_>, column: usize, stray: StrayQualifiers, bad: &mut BadRows) -> u64 {
+    let mut taken = 0;
     for (row, flags) in tile.flags().iter().enumerate() {
-        if flags & TEXT_BEHIND != 0 {
-            bad.add(tile.first_row() + row, column, Rule::TextAfterQualifier, false);
+        let rule = match flags & (TEXT_BEHIND | STRAY) {
+            0 => continue,
+            STRAY => Rule::StrayQualifier,
+            _ => Rule::TextAfterQualifier,
+        };
+        match stray {
+            StrayQualifiers::Reject => bad.add(tile.first_row() + row, column, rule, false),
+            StrayQualifiers::Keep | StrayQualifiers::Lenient => taken += 1,
         }
     }
+    taken
 }

@@ -53,6 +53,8 @@ pub const QUALIFIED: u8 = 1;
 pub const REWRITTEN: u8 = 2;
 /// Text stands behind its closing qualifier.
 pub const TEXT_BEHIND: u8 = 4;
+/// A qualifier is data in it, and is not doubled.
+pub const STRAY: u8 = 16;
 /// Its bytes are to be decoded.
 pub const DECODED: u8 = 8;
 /// What stands there is not its text.
@@ -203,8 +205,8 @@ pub struct Qualifiers {
     pub byte: u8,
     /// Whether fields may hold doubled ones.
     pub doubled: bool,
-    /// Whether text may stand behind closing ones.
-    pub text_behind: bool,
+    /// Whether text may stand behind closing ones, and whether there may be some in fields that do not begin with one.
+    pub stray: bool,
 }
 
 impl<'a> FieldTable<'a> {
@@ -384,7 +386,7 @@ impl<'a> FieldTable<'a> {
             *end -= u32::from(is_qualified);
             *flags = u8::from(is_qualified) * QUALIFIED;
         }
-        if qualifiers.doubled || qualifiers.text_behind {
+        if qualifiers.doubled || qualifiers.stray {
             self.look_inside(qualifiers, tile, rows);
         }
     }
@@ -392,26 +394,33 @@ impl<'a> FieldTable<'a> {
     #[inline(never)]
     fn look_inside(&self, qualifiers: Qualifiers, tile: &mut TileMemory, rows: usize) {
         let text = self.text.bytes();
-        let places = std::iter::zip(&tile.starts[..rows], &tile.ends[..rows]);
+        let places = std::iter::zip(&mut tile.starts[..rows], &mut tile.ends[..rows]);
         for ((start, end), flags) in places.zip(&mut tile.flags[..rows]) {
             let field = &text[*start as usize..*end as usize];
-            let is_malformed = match *flags & QUALIFIED {
-                0 => field.first() == Some(&qualifiers.byte),
-                _ => {
-                    let is_doubled = memchr::memchr(qualifiers.byte, field).is_some();
-                    *flags |= u8::from(is_doubled) * REWRITTEN;
-                    is_doubled && has_single(qualifiers.byte, field)
+            let first = memchr::memchr(qualifiers.byte, field);
+            *flags = match (*flags & QUALIFIED, first) {
+                (own, None) => own,
+                (0, Some(0)) => TEXT_BEHIND,
+                (0, Some(_)) => STRAY,
+                (_, Some(_)) if has_single(qualifiers.byte, field) => {
+                    // It is what is in the file: the two bytes belong to it. They are in the text, as they were found there.
+                    (*start, *end) = (*start - 1, *end + 1);
+                    TEXT_BEHIND
                 }
+                (own, Some(_)) => own | REWRITTEN,
             };
-            *flags |= u8::from(is_malformed) * TEXT_BEHIND;
         }
     }
 
     /// The field without its qualifiers.
     #[inline(always)]
     fn inner(&self, span: Span, blanks: bool) -> Span {
-        if span.flags & (QUALIFIED | TEXT_BEHIND) != QUALIFIED {
-            return Span { flags: span.flags & !QUALIFIED, ..span };
+        if span.flags & TEXT_BEHIND != 0 {
+            // It is what is in the file.
+            return Span { flags: span.flags & !(QUALIFIED | REWRITTEN), ..span };
+        }
+        if span.flags & QUALIFIED == 0 {
+            return span;
         }
         let Span { mut start, mut end, flags } = span;
         if blanks {

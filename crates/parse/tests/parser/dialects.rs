@@ -3,7 +3,7 @@
 use headrace_parse::Parser;
 use headrace_types::{
     BlankRows, Column, ColumnType, EscapeCodes, ExtraFields, Layout, LayoutShape, Place, RowEnd, RowEndInFields,
-    RowEnds, Rule, ShortRows, WidthUnit,
+    RowEnds, Rule, ShortRows, StrayQualifiers, WidthUnit,
 };
 
 use crate::drive::Driver;
@@ -60,7 +60,7 @@ fn a_file_may_be_cut_off_between_carriage_return_and_line_feed() {
 fn escapes_make_tokens_data() {
     let plain = Layout { escape: Some('\\'), ..layout("||", 2) };
     assert_eq!(rows(&plain, &RowEnd::Either, b"a\\||b||\\\\\r\n\\\r\n\\n||\\|c\r\n"), ["a||b¦\\", "\r\nn¦|c"]);
-    let quoted = Layout { qualifier: Some('"'), ..plain.clone() };
+    let quoted = Layout { qualifier: Some('"'), stray_qualifiers: StrayQualifiers::Keep, ..plain.clone() };
     assert_eq!(rows(&quoted, &RowEnd::Lf, b"\"a\\\"b\"\"\\\\\"||\\\"c\"\n"), ["a\"b\"\\¦\"c\""]);
     // One byte behind the escape is enough, and the last byte of a file cannot be one.
     assert_eq!(rows(&plain, &RowEnd::Lf, b"a||b\\|"), ["a¦b|"]);
@@ -174,11 +174,33 @@ fn short_rows_are_filled() {
 }
 
 #[test]
-fn extra_fields_are_kept_as_they_stand_there() {
+fn rows_with_extra_fields_keep_them_as_they_are_in_the_file() {
     let kept = Layout { qualifier: Some('"'), escape: Some('\\'), extra_fields: ExtraFields::Keep, ..layout(",", 2) };
-    assert_eq!(rows(&kept, &RowEnd::Lf, b"\"a,\",b,\"c\\\n\\,,\"d\n,\n"), ["a,¦b,\"c\\", ",¦\"d", "∅¦∅"]);
+    let text = b"\"a,\",b,\"c\n,\"\n\\,,d\\,,\"\"\"e\"\n,\na,,\n";
+    assert_eq!(rows(&kept, &RowEnd::Lf, text), ["a,¦b,\"c\n,\"", ",¦d\\,,\"\"\"e\"", "∅¦∅", "a¦,"]);
+    assert_eq!(run(&kept, &RowEnd::Lf, text).unequal, (0, 3));
     let outcome = run(&kept, &RowEnd::Lf, b"a\n");
     assert_eq!(short(&outcome)[0].3, Rule::TooFewFields);
+    // A last column without qualifiers keeps whatever there is.
+    let mut bare = kept;
+    bare.columns[1].qualified = false;
+    assert_eq!(rows(&bare, &RowEnd::Lf, b"\"a\",{\"b\": 1, \"c\":\"d\"}\n"), ["a¦{\"b\": 1, \"c\":\"d\"}"]);
+}
+
+#[test]
+fn rows_without_extra_fields_are_the_same_whether_these_are_kept_or_not() {
+    // One row of each kind that a last field may have.
+    let fields = ["x", "\"x, y\"", "\"x \"\"y\"\"\"", "\"x\ny\"", "\"\"", "", "\\,", "a\"b", "\"a\"b", " \"x\" "];
+    let text: String = fields.iter().map(|field| format!("1,a,{field}\n")).collect();
+    for (escape, blanks) in [(None, false), (Some('\\'), false), (None, true)] {
+        let plain = Layout { qualifier: Some('"'), escape, blanks_around_qualifier: blanks, ..layout(",", 3) };
+        let kept = Layout { extra_fields: ExtraFields::Keep, ..plain.clone() };
+        let (expected, found) = (run(&plain, &RowEnd::Lf, text.as_bytes()), run(&kept, &RowEnd::Lf, text.as_bytes()));
+        // Only the escaped delimiter is one without an escape.
+        let whole: Vec<_> = found.rows.iter().filter(|row| expected.rows.contains(row)).cloned().collect();
+        assert_eq!(whole, expected.rows);
+        assert_eq!(found.rows.len() as u64 - expected.rows.len() as u64, found.unequal.1);
+    }
 }
 
 #[test]

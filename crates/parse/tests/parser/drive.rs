@@ -84,7 +84,9 @@ impl Driver {
         }
         // From places in the batch to columns.
         let read: Vec<usize> = wanted.iter().copied().filter(|&column| column < layout.columns.len()).collect();
-        outcome.replaced = outcome.replaced.into_iter().map(|(place, count)| (read[place], count)).collect();
+        for counts in [&mut outcome.replaced, &mut outcome.stray] {
+            *counts = std::mem::take(counts).into_iter().map(|(place, count)| (read[place], count)).collect();
+        }
         outcome
     }
 
@@ -129,6 +131,11 @@ impl Driver {
             for (place, replaced) in parsed.replaced.iter().enumerate().filter(|(_, replaced)| **replaced > 0) {
                 *outcome.replaced.entry(place).or_default() += replaced;
             }
+            for (place, stray) in parsed.stray.iter().enumerate().filter(|(_, stray)| **stray > 0) {
+                *outcome.stray.entry(place).or_default() += stray;
+            }
+            outcome.unequal.0 += parsed.unequal.filled;
+            outcome.unequal.1 += parsed.unequal.extended;
             outcome.lf_lines += parsed.line_ends.lf;
             outcome.crlf_lines += parsed.line_ends.crlf;
             outcome.lines += parsed.lines;

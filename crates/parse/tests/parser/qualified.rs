@@ -1,6 +1,8 @@
 //! Qualified fields, written out one by one.
 
-use headrace_types::{Column, ColumnType, Layout, RowEnd, Rule};
+use std::collections::BTreeMap;
+
+use headrace_types::{Column, ColumnType, Layout, RowEnd, Rule, StrayQualifiers};
 
 use crate::drive::Driver;
 use crate::reference::{self, Outcome, Value};
@@ -56,9 +58,44 @@ fn delimiters_row_ends_and_doubled_qualifiers_inside_are_data() {
 }
 
 #[test]
-fn a_qualifier_that_is_not_the_first_byte_is_data() {
-    assert_eq!(texts(2, b"3\" nail,5\"\n"), [[text("3\" nail"), text("5\"")]]);
-    assert_eq!(texts(2, b" \"a\",b\"\"\n"), [[text(" \"a\""), text("b\"\"")]]);
+fn a_qualifier_that_is_not_the_first_byte_is_stray() {
+    let pair = layout(&[ColumnType::String; 2]);
+    let rejected = run(&pair, &RowEnd::Lf, b"3\" nail,5\"\n \"a\",b\na,b\"\"\n");
+    let expected: Short<'_> = vec![
+        (0, 100, Some(0), Rule::StrayQualifier, b"3\" nail"),
+        (1, 111, Some(0), Rule::StrayQualifier, b" \"a\""),
+        (2, 120, Some(1), Rule::StrayQualifier, b"b\"\""),
+    ];
+    assert_eq!((short(&rejected), &rejected.stray), (expected, &BTreeMap::new()));
+    let kept = Layout { stray_qualifiers: StrayQualifiers::Keep, ..pair };
+    let outcome = run(&kept, &RowEnd::Lf, b"3\" nail,5\"\n \"a\",b\"\"\nx,y\n");
+    let rows = [["3\" nail", "5\""], [" \"a\"", "b\"\""], ["x", "y"]];
+    assert_eq!(outcome.rows, rows.map(|row| row.map(text)));
+    assert_eq!(outcome.stray, BTreeMap::from([(0, 2), (1, 2)]));
+}
+
+#[test]
+fn fields_with_text_after_the_closing_qualifier_are_kept_as_they_are_in_the_file() {
+    let pair = Layout { stray_qualifiers: StrayQualifiers::Keep, ..layout(&[ColumnType::String; 2]) };
+    let outcome = run(&pair, &RowEnd::Lf, b"\"a\" b,\"c\"\"d\"e\"\n\"f\",\"\"\"g\"\n");
+    assert_eq!(outcome.rows, [["\"a\" b", "\"c\"\"d\"e\""], ["f", "\"g"]].map(|row| row.map(text)));
+    assert_eq!(outcome.stray, BTreeMap::from([(0, 1), (1, 1)]));
+}
+
+#[test]
+fn a_lenient_qualifier_closes_a_field_only_before_a_delimiter_or_a_row_end() {
+    let pair = Layout { stray_qualifiers: StrayQualifiers::Lenient, ..layout(&[ColumnType::String; 2]) };
+    let text_of_file = b"\"a \"b\", c\",7.00\"Pillow\n\"d\ne\"f\n\"\"g\",\"\"\"h\"\n\"i\",\"j\"\"";
+    let outcome = run(&pair, &RowEnd::Either, text_of_file);
+    let rows = [["a \"b", " c\""], ["d\ne\"f\n\"g", "\"h"]];
+    // The first row has a field too many: before the delimiter the qualifier has closed the first one.
+    assert_eq!(outcome.rows, [rows[1].map(text)]);
+    let expected: Short<'_> = vec![
+        (0, 100, None, Rule::TooManyFields, b"\"a \"b\", c\",7.00\"Pillow"),
+        (2, 145, Some(1), Rule::UnclosedQualifier, b"\"j\"\""),
+    ];
+    assert_eq!(short(&outcome), expected);
+    assert_eq!(outcome.stray, BTreeMap::from([(0, 1)]));
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use headrace_parse::{BadValue, OtherValue, Reject};
 use headrace_types::{
     BlankRows, Column, Disposition, EmptyField, EscapeCodes, ExtraFields, Layout, LayoutShape, MadeFrom, RowEnd,
-    RowEndInFields, Rule, ShortRows, Trim,
+    RowEndInFields, Rule, ShortRows, StrayQualifiers, Trim,
 };
 
 use crate::{reference_encodings, reference_formats, reference_places, reference_values};
@@ -54,6 +54,10 @@ pub struct Outcome {
     pub ignored: BTreeMap<usize, (u64, u64)>,
     /// Characters that were replaced in rows of the right shape, by column.
     pub replaced: BTreeMap<usize, u64>,
+    /// Fields with stray qualifiers that are taken as data in rows of the right shape, by column.
+    pub stray: BTreeMap<usize, u64>,
+    /// Rows of a right shape with fewer and with more fields than columns.
+    pub unequal: (u64, u64),
 }
 
 /// Parses a whole slice whose first byte stands at `first_byte` of the file.
@@ -105,7 +109,7 @@ impl Slice<'_> {
                 let is_unclosed = row.open.as_ref().is_some_and(|open| open.rule == Rule::UnclosedQualifier);
                 let parsed = match row.length + usize::from(!row.has_end) > max_row_bytes && !is_unclosed {
                     true => Err(Bad::of(Rule::RowTooLong, &bytes[at..next], None)),
-                    false => parse_row(layout, &dialect, &row, wanted, &mut outcome.replaced),
+                    false => parse_row(layout, &dialect, &row, wanted, &mut outcome),
                 };
                 match parsed {
                     Ok((mut row, ignored)) => {
@@ -225,8 +229,8 @@ enum Form {
     Plain,
     /// Between qualifiers; what stands there.
     Qualified(Vec<u8>),
-    /// Something stands behind its closing qualifier.
-    TextBehind,
+    /// All of it is text as it is in the file: something follows its closing qualifier, or it keeps fields that are too many.
+    Raw,
 }
 
 /// A field as it stands in the file.
@@ -234,6 +238,16 @@ struct Field<'a> {
     offset: usize,
     raw: &'a [u8],
     form: Form,
+    /// What a qualifier in another place than around it breaks.
+    stray: Option<Rule>,
+}
+
+/// A field that was cut off: where it ends, and why.
+struct CutField {
+    form: Form,
+    stray: Option<Rule>,
+    end: usize,
+    stop: Stop,
 }
 
 /// What is never ended: the rule, where it begins, the fields before it.
@@ -309,9 +323,9 @@ impl<'l> Dialect<'l> {
         dialect
     }
 
-    /// Whether the column is the last one and everything to the row end.
-    fn is_raw(&self, column: usize) -> bool {
-        self.layout.extra_fields == ExtraFields::Keep && column + 1 >= self.layout.columns.len()
+    /// The column whose settings a field has: one that keeps fields too many, those of its own.
+    fn column_of(&self, field: usize) -> usize {
+        if self.layout.extra_fields == ExtraFields::Keep { field.min(self.layout.columns.len() - 1) } else { field }
     }
 
     fn ends_row(&self, column: usize) -> bool {
@@ -320,19 +334,19 @@ impl<'l> Dialect<'l> {
 
     fn delimiter(&self, column: usize) -> Option<&[u8]> {
         let only_row_ends = self.layout.row_end_in_fields == RowEndInFields::Data && self.ends_row(column);
-        if self.is_raw(column) || only_row_ends {
+        if only_row_ends {
             return None;
         }
-        self.delimiters.get(column).or(self.delimiters.last()).map(Vec::as_slice)
+        self.delimiters.get(self.column_of(column)).or(self.delimiters.last()).map(Vec::as_slice)
     }
 
     fn qualifier(&self, column: usize) -> Option<u8> {
-        let is_qualified = self.layout.columns.get(column).is_none_or(|column| column.qualified);
-        self.layout.qualifier.filter(|_| is_qualified && !self.is_raw(column)).map(|qualifier| qualifier as u8)
+        let is_qualified = self.layout.columns.get(self.column_of(column)).is_none_or(|column| column.qualified);
+        self.layout.qualifier.filter(|_| is_qualified).map(|qualifier| qualifier as u8)
     }
 
-    fn escape(&self, column: usize) -> Option<u8> {
-        self.layout.escape.filter(|_| !self.is_raw(column)).map(|escape| escape as u8)
+    fn escape(&self) -> Option<u8> {
+        self.layout.escape.map(|escape| escape as u8)
     }
 
     /// The row end that begins here, its bytes.
@@ -383,14 +397,14 @@ impl<'l> Dialect<'l> {
         let mut offset = 0;
         loop {
             let column = row.fields.len();
-            let (form, end, stop) = match self.cut_field(column, bytes, offset) {
+            let CutField { form, stray, end, stop } = match self.cut_field(column, bytes, offset) {
                 Ok(cut) => cut,
                 Err((rule, offset)) => {
                     row.open = Some(Open { rule, offset, column });
                     return row;
                 }
             };
-            row.fields.push(Field { offset, raw: &bytes[offset..end], form });
+            row.fields.push(Field { offset, raw: &bytes[offset..end], form, stray });
             match stop {
                 Stop::Delimiter(length) => offset = end + length,
                 Stop::RowEnd(length) => {
@@ -415,24 +429,30 @@ impl<'l> Dialect<'l> {
             row.has_end = !(self.is_crlf && row.ending == b"\r");
         }
         let fields = reference_places::fields(self.layout, row.content).into_iter();
-        row.fields = fields.map(|(offset, raw)| Field { offset, raw, form: Form::Plain }).collect();
+        row.fields = fields.map(|(offset, raw)| Field { offset, raw, form: Form::Plain, stray: None }).collect();
         row
     }
 
     /// Form of the field at `start`, where it ends, and why. Otherwise what is open there, and since where.
-    fn cut_field(&self, column: usize, bytes: &[u8], start: usize) -> Result<(Form, usize, Stop), (Rule, usize)> {
+    fn cut_field(&self, column: usize, bytes: &[u8], start: usize) -> Result<CutField, (Rule, usize)> {
         let behind_blanks = |at: usize| at + bytes[at..].iter().take_while(|byte| self.blanks.contains(byte)).count();
         let opening = behind_blanks(start);
         let Some(qualifier) = self.qualifier(column).filter(|qualifier| bytes.get(opening) == Some(qualifier)) else {
-            let (end, stop) = self.cut_plain(column, bytes, start).map_err(|rule| (rule, start))?;
-            return Ok((Form::Plain, end, stop));
+            let (is_stray, end, stop) = self.cut_plain(column, bytes, start).map_err(|rule| (rule, start))?;
+            let stray = is_stray.then_some(Rule::StrayQualifier);
+            return Ok(CutField { form: Form::Plain, stray, end, stop });
         };
-        let mut at = opening + 1;
+        let is_lenient = self.layout.stray_qualifiers == StrayQualifiers::Lenient;
+        let (mut at, mut stray) = (opening + 1, None);
         loop {
             let byte = *bytes.get(at).ok_or((Rule::UnclosedQualifier, opening))?;
             let is_doubled = byte == qualifier && bytes.get(at + 1) == Some(&qualifier);
-            if is_doubled || Some(byte) == self.escape(column) {
+            if is_doubled || Some(byte) == self.escape() {
                 at += 2;
+            } else if byte == qualifier && is_lenient && self.stop_at(column, &bytes[behind_blanks(at + 1)..]).is_none()
+            {
+                stray = Some(Rule::StrayQualifier);
+                at += 1;
             } else if byte == qualifier {
                 break;
             } else {
@@ -442,20 +462,22 @@ impl<'l> Dialect<'l> {
         let inner = &bytes[opening + 1..at];
         let end = behind_blanks(at + 1);
         if let Some(stop) = self.stop_at(column, &bytes[end..]) {
-            return Ok((Form::Qualified(inner.to_vec()), end, stop));
+            return Ok(CutField { form: Form::Qualified(inner.to_vec()), stray, end, stop });
         }
-        let (end, stop) = self.cut_plain(column, bytes, end).map_err(|rule| (rule, start))?;
-        Ok((Form::TextBehind, end, stop))
+        let (_, end, stop) = self.cut_plain(column, bytes, end).map_err(|rule| (rule, start))?;
+        Ok(CutField { form: Form::Raw, stray: Some(Rule::TextAfterQualifier), end, stop })
     }
 
-    /// Where text without qualifiers ends that goes on at `at`, and why.
-    fn cut_plain(&self, column: usize, bytes: &[u8], mut at: usize) -> Result<(usize, Stop), Rule> {
+    /// Whether text without qualifiers that goes on at `at` holds one, where it ends, and why.
+    fn cut_plain(&self, column: usize, bytes: &[u8], mut at: usize) -> Result<(bool, usize, Stop), Rule> {
+        let mut is_stray = false;
         loop {
             if let Some(stop) = self.stop_at(column, &bytes[at..]) {
-                return Ok((at, stop));
+                return Ok((is_stray, at, stop));
             }
+            is_stray |= Some(bytes[at]) == self.qualifier(column);
             at += 1;
-            if Some(bytes[at - 1]) == self.escape(column) {
+            if Some(bytes[at - 1]) == self.escape() {
                 at += match self.stop_at(column, &bytes[at..]) {
                     Some(Stop::End) => return Err(Rule::UnfinishedEscape),
                     Some(Stop::Delimiter(length) | Stop::RowEnd(length)) => length,
@@ -472,13 +494,13 @@ impl<'l> Dialect<'l> {
         while at < raw.len() {
             let byte = raw[at];
             at += 1;
-            if Some(byte) == self.escape(column) {
+            if Some(byte) == self.escape() {
                 let (meant, used) = self.code(&raw[at..]).unwrap_or((raw[at], 1));
                 text.push(meant);
                 at += used;
             } else {
                 text.push(byte);
-                at += usize::from(Some(byte) == qualifier);
+                at += usize::from(Some(byte) == qualifier && raw.get(at) == Some(&byte));
             }
         }
         text
@@ -533,7 +555,7 @@ fn parse_row(
     dialect: &Dialect<'_>,
     row: &RawRow<'_>,
     wanted: &[usize],
-    replaced: &mut BTreeMap<usize, u64>,
+    outcome: &mut Outcome,
 ) -> Result<Converted, Bad> {
     if let Some(Open { rule, offset, column }) = row.open {
         let column = (column < layout.columns.len()).then_some(column);
@@ -557,7 +579,8 @@ fn parse_row(
     }
     let (found, columns) = (fields.len(), layout.columns.len());
     let fill = layout.short_rows == ShortRows::Fill;
-    if found > columns || (found < columns && !fill) {
+    let keep = layout.extra_fields == ExtraFields::Keep;
+    if (found > columns && !(keep && layout.shape == LayoutShape::Delimited)) || (found < columns && !fill) {
         let rule = if found < columns { Rule::TooFewFields } else { Rule::TooManyFields };
         let noun = if found == 1 { "field" } else { "fields" };
         return Err(bad_shape(rule, format!("{found} {noun} instead of {columns}")));
@@ -572,8 +595,26 @@ fn parse_row(
             return Err(bad_shape(Rule::OtherRowEnd, format!("{found} at the end of the row")));
         }
     }
-    let missing = Field { offset: row.content.len(), raw: b"", form: Form::Plain };
+    if layout.shape == LayoutShape::Delimited {
+        outcome.unequal.0 += u64::from(found < columns);
+        outcome.unequal.1 += u64::from(found > columns);
+    } else {
+        let (is_narrow, is_wide) = reference_places::other_width(layout, row.content);
+        outcome.unequal.0 += u64::from(is_narrow);
+        outcome.unequal.1 += u64::from(is_wide);
+    }
+    let kept = (found > columns).then(|| {
+        let all = &fields[columns - 1..];
+        let offset = all[0].offset;
+        // Text after a closing qualifier is told rather than a qualifier inside.
+        let stray = all.iter().filter_map(|field| field.stray).min();
+        Field { offset, raw: &row.content[offset..], form: Form::Raw, stray }
+    });
+    let missing = Field { offset: row.content.len(), raw: b"", form: Form::Plain, stray: None };
     fields.resize(columns, &missing);
+    if let Some(kept) = &kept {
+        fields[columns - 1] = kept;
+    }
     let (mut values, mut ignored, mut bad) = (vec![], vec![], vec![]);
     for &index in wanted.iter().filter(|&&index| index < columns) {
         let (column, field) = (&layout.columns[index], fields[index]);
@@ -582,26 +623,31 @@ fn parse_row(
             Form::Plain if !is_null(layout, column, trimmed(column.trim, field.raw), false) => {
                 dialect.text(index, trimmed(column.trim, field.raw), false)
             }
-            Form::TextBehind => dialect.text(index, field.raw, false),
+            Form::Raw if !is_null(layout, column, trimmed(column.trim, field.raw), false) => field.raw.to_vec(),
             _ => vec![],
         };
+        let stray = field.stray.filter(|_| layout.stray_qualifiers == StrayQualifiers::Reject);
+        if field.stray.is_some() && stray.is_none() {
+            *outcome.stray.entry(index).or_default() += 1;
+        }
         match reference_encodings::replaced(layout, &text) {
             0 => {}
-            count => *replaced.entry(index).or_default() += count,
+            count => *outcome.replaced.entry(index).or_default() += count,
         }
         let read = || match &field.form {
             Form::Qualified(inner) if is_null(layout, column, inner, true) => null(column),
             Form::Qualified(inner) => reference_encodings::decoded(layout, dialect.text(index, inner, true))
                 .and_then(|text| convert(column, &text)),
-            Form::TextBehind => Err(Rule::TextAfterQualifier),
-            Form::Plain if is_null(layout, column, trimmed(column.trim, field.raw), false) => null(column),
+            Form::Plain | Form::Raw if is_null(layout, column, trimmed(column.trim, field.raw), false) => null(column),
+            Form::Raw => reference_encodings::decoded(layout, trimmed(column.trim, field.raw).to_vec())
+                .and_then(|text| convert(column, &text)),
             Form::Plain => match (trimmed(column.trim, field.raw), &column.empty) {
                 (b"", EmptyField::Value(text)) => convert(column, text.as_bytes()),
                 (text, _) => reference_encodings::decoded(layout, dialect.text(index, text, false))
                     .and_then(|text| convert(column, &text)),
             },
         };
-        let whole = read();
+        let whole = stray.map_or_else(read, Err);
         let is_cut = whole.as_ref().err().is_some_and(|rule| {
             matches!(rule, Rule::WouldRound | Rule::TooLong) && disposition(column, *rule) == Disposition::Ignore
         });

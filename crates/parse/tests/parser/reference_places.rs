@@ -65,3 +65,11 @@ pub fn wrong_width(layout: &Layout, content: &[u8]) -> Option<(Rule, String)> {
     let is_part = layout.columns.iter().find(is_cut).is_some_and(|column| !column.column_type.is_text());
     is_part.then(|| (Rule::RowTooNarrow, note + ", and a part of a field that is no text"))
 }
+
+/// Whether a whole row is narrower than the columns, and whether it is wider.
+pub fn other_width(layout: &Layout, content: &[u8]) -> (bool, bool) {
+    let width = marks(layout, content).len() - 1;
+    let last = layout.columns[layout.columns.len() - 1].place.unwrap();
+    let (start, own) = (last.start as usize, last.width.map(|width| width as usize));
+    (width < start + own.unwrap_or(0), own.is_some_and(|own| width > start + own))
+}

@@ -3,7 +3,7 @@
 use headrace_parse::Parser;
 use headrace_types::{
     BlankRows, Column, EmptyField, Encoding, EscapeCodes, ExtraFields, Layout, RowEnd, RowEndInFields, RowEnds,
-    ShortRows, Trim, Unmappable,
+    ShortRows, StrayQualifiers, Trim, Unmappable,
 };
 
 use super::input::Input;
@@ -44,6 +44,11 @@ pub fn dialect(input: &mut Input<'_>) -> (Layout, RowEnd) {
     layout.extra_fields = if is(9) && is(10) { ExtraFields::Keep } else { ExtraFields::Reject };
     layout.row_end_in_fields = if is(11) && is(12) { RowEndInFields::Data } else { RowEndInFields::EndsRow };
     layout.trailing_delimiter = is(13) && is(14);
+    layout.stray_qualifiers = match (is(15), is(12)) {
+        (false, _) => StrayQualifiers::Reject,
+        (true, false) => StrayQualifiers::Keep,
+        (true, true) => StrayQualifiers::Lenient,
+    };
     if input.below(4) == 3 {
         layout.null_tokens = vec![input.pick(TOKENS).to_owned()];
     }
@@ -109,7 +114,7 @@ pub fn what_stands_for(column: &mut Column, input: &mut Input<'_>) {
 
 /// Leaves out what cannot go together until a parser takes the layout.
 pub fn settle(layout: &mut Layout, row_end: &mut RowEnd) {
-    let simpler: [fn(&mut Layout, &mut RowEnd); 14] = [
+    let simpler: [fn(&mut Layout, &mut RowEnd); 15] = [
         |layout, _| layout.columns.iter_mut().for_each(|column| column.null_tokens = None),
         |layout, _| leave_out_wrong_values(layout),
         |layout, _| layout.columns.iter_mut().for_each(|column| column.trim = Trim::None),
@@ -119,6 +124,7 @@ pub fn settle(layout: &mut Layout, row_end: &mut RowEnd) {
         |layout, _| layout.short_rows = ShortRows::Reject,
         |layout, _| layout.trailing_delimiter = false,
         |layout, _| layout.extra_fields = ExtraFields::Reject,
+        |layout, _| layout.stray_qualifiers = StrayQualifiers::Reject,
         |layout, _| layout.escape = None,
         |layout, _| layout.columns.iter_mut().for_each(|column| column.delimiter = None),
         |_, row_end| *row_end = RowEnd::Lf,
