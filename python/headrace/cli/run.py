@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import headrace.run as run
-from headrace import diagnose, model
+from headrace import diagnose, model, units
 from headrace.cli.accounts import render_summary
 from headrace.cli.console import print_json, print_result, result_width, say, shown_path
 from headrace.cli.failures import internal_error
@@ -60,7 +60,21 @@ def run_run(options: RunOptions) -> int:
     request = options.request()
     package = load_requested(replace(request, package=options.package))
     run.check_trust(package, request.trusted, os.environ)
+    if package.doubts:
+        say(doubts_text(package, quiet=options.quiet))
     return execute_and_report(package, options, request=request)
+
+
+def doubts_text(package: model.BoundPackage, *, quiet: bool) -> str:
+    """What the layouts of a package still doubt: one block, or a line."""
+    files = list(dict.fromkeys(doubt.file for doubt in package.doubts))
+    if quiet:
+        return f"note: {units.plural(len(package.doubts), 'open doubt')} in {' and '.join(files)}"
+    lines = ["open doubts; delete the line of one that is settled:"]
+    for file in files:
+        lines.append(f"  {file}")
+        lines += [f"    line {doubt.line}: {doubt.text}" for doubt in package.doubts if doubt.file == file]
+    return "\n".join(lines)
 
 
 def run_resume(run_name: str, options: RunOptions) -> int:

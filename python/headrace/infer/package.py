@@ -16,7 +16,7 @@ from headrace.infer.inference import InferOptions, infer_chosen
 from headrace.infer.inferred import Doubt, Inferred
 from headrace.infer.layout_text import layout_text
 from headrace.infer.looking import look_at
-from headrace.infer.wording import are, count, either
+from headrace.infer.wording import count, either
 from headrace.infer.yaml_text import scalar
 
 PACKAGE_FILE: Final = "package.yaml"
@@ -177,12 +177,12 @@ def package_text(tables: Sequence[InitTable], options: InitOptions) -> str:
 
 
 def _limit_lines(inferred: Inferred) -> list[str]:
-    """Rows that were seen not to fit are rejects of a load, not its end."""
+    """A few rows that do not fit are rejects of a load, and not its end."""
     misfits = int(inferred.misfits["count"])
     if not misfits:
         return []
-    what = f"{count(misfits, 'row')} of the files {are(misfits)} of another shape than the others"
-    return [f"      # {what}: rejected, and no more.", f"      rejects: {{limit: {misfits}}}"]
+    what = f"{count(misfits, 'row')} of the files {'does' if misfits == 1 else 'do'} not fit the layout"
+    return [f"      # {what}. A load fails if more than 1 % of its rows are rejected.", "      rejects: {percent: 1}"]
 
 
 def _slug(options: InitOptions, folder: Path) -> str:

@@ -19,6 +19,7 @@ from headrace.model.layout_column import Column
 from headrace.model.load_options import DEFAULT_OPTIONS, LoadOptions
 from headrace.model.lookup import AddedColumn, LookupKey, LookupTable
 from headrace.model.lookup_sources import DatabaseSource, QuerySource
+from headrace.model.open_doubts import OpenDoubt
 from headrace.model.partition import CommitInterval, PartitionClause
 from headrace.model.reject_limits import RejectLimits
 from headrace.model.reunion import Reunion
@@ -351,7 +352,7 @@ class BoundPackage:
     document, those of loops over known lists once for each value. `binder` binds the others when they start.
     `children`: packages of tasks, by the id of the task. `used`: names of connections that tasks other than data flows
     use, as far as they are known. `settings`: what these tasks do, by their ids, as far as it is known; of a loop over
-    a known list, in its first turn.
+    a known list, in its first turn. `doubts`: those that its layouts, and those of its children, still have.
     """
 
     path: Path
@@ -377,6 +378,7 @@ class BoundPackage:
     affinity: Affinity = "none"
     description: str | None = None
     secrets: set[str] = field(default_factory=set, repr=False)
+    doubts: tuple[OpenDoubt, ...] = ()
 
     def data_flows(self) -> list[DataFlowTask]:
         """The data flows of which everything is known before the run, whatever their `when` says."""

@@ -36,6 +36,7 @@ from headrace.model.expressions import ExpressionEvaluator
 from headrace.model.flow_binder import Environment as FlowEnvironment
 from headrace.model.layout_files import LayoutLoader
 from headrace.model.memory_size import parse_memory_size
+from headrace.model.open_doubts import open_doubts
 from headrace.model.package_walk import PackageWalk
 from headrace.model.parameters import (
     BoundParameters,
@@ -266,6 +267,10 @@ class _PackageLoader:
             description=root.get("description"),
             # The very set, not a copy: what is found when tasks start is added to it.
             secrets=self._problems.secrets,
+            doubts=(
+                *(doubt for layout in layouts.documents.values() for doubt in open_doubts(layout)),
+                *(doubt for child in self._children.values() for doubt in child.known.doubts),
+            ),
         )
 
     def _child(self, task: Task, scope: Scope) -> None:

@@ -138,7 +138,11 @@ class _Run:
         self._phases = Phases()
         self._totals = TaskTotals(redactor.error)
         self._summary = Summary(
-            run_id=folder.run_id, run_folder=str(folder.path), package=package.name, redact=redactor.data
+            run_id=folder.run_id,
+            run_folder=str(folder.path),
+            package=package.name,
+            redact=redactor.data,
+            doubts=[doubt.to_dict() for doubt in package.doubts],
         )
         self._summary.phases = self._phases.seconds
         early = early_flows(package, selection) if attempt.replay is None else _all_early(package)

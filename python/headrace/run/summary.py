@@ -313,6 +313,7 @@ class Summary:
     redact: Callable[[Document], Document] = field(default=lambda document: document, repr=False)
     tasks: list[Document] = field(default_factory=list)
     tasks_failed: int = 0
+    doubts: list[Document] = field(default_factory=list)
     # Data flows by task: those that were tried in this attempt, and those whose slices are in the ledger.
     tried: set[str] = field(default_factory=set, repr=False)
     retried: set[str] = field(default_factory=set, repr=False)
@@ -392,6 +393,7 @@ class Summary:
             "tasks_failed": self.tasks_failed,
             "streams": merged_streams(self._streams(self.tables)),
             "limit": self.limit,
+            "doubts": self.doubts,
             "peak_resident_bytes": self.peak_resident_bytes,
             "error": None if self.failure is None else self.failure.to_dict(),
             "run_folder": self.run_folder,
