@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from headrace.model.arrow_rows import arrow_rows
 from headrace.model.duckdb_types import native_type
 from headrace.model.embedded_query import EmbeddedQuery, bare_database, columns_of, message_of
-from headrace.model.gathered_tree import check_gathered, depends_on_float_order
+from headrace.model.gathered_tree import check_gathered, depends_on_float_order, ties
 from headrace.model.query_tree import (
     QueryTree,
     check_table_functions,
@@ -49,7 +49,7 @@ class GatheredQuery:
     """A query over all rows of `input`. `columns`: those of its rows; `streams`: whether they go through it as they
     come; else all of them are kept first, because it reads them more than once, or on the side of a join that is kept.
     `divides`: it has divisions in floating point; `sums_floats`: the last digits of its floats depend on the order in
-    which rows come.
+    which rows come; `ties`: what takes any one of rows that are equal where it compares them.
     """
 
     input: str
@@ -59,6 +59,7 @@ class GatheredQuery:
     streams: bool
     divides: bool
     sums_floats: bool
+    ties: tuple[str, ...] = ()
 
 
 def described_gathered(query: EmbeddedQuery, name: str, columns: Sequence[RowColumnType]) -> GatheredQuery:
@@ -148,6 +149,7 @@ def _described(
         _is_streamed(connection, query.text, TABLE_SCAN),
         tree.divides,
         depends_on_float_order(statement, floats=floats),
+        ties(statement),
     )
 
 

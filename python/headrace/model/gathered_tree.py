@@ -29,6 +29,15 @@ _ALWAYS_FLOAT: Final = frozenset(
         "regr_slope", "regr_sxx", "regr_sxy", "regr_syy",
     }
 )  # fmt: skip
+# Aggregates that take any one of equal values.
+_TYING: Final = frozenset(
+    {
+        "arg_max", "arg_max_null", "arg_min", "arg_min_null", "argmax", "argmin", "max_by", "min_by", "mode",
+        *_ORDERED,
+    }
+)  # fmt: skip
+# Functions over windows whose result is the same for equal rows, whichever comes first.
+_PEERS_ALIKE: Final = frozenset({"rank", "dense_rank", "rank_dense", "percent_rank", "cume_dist"})
 _WHOLE_FRAMES: Final = frozenset({"UNBOUNDED_PRECEDING", "UNBOUNDED_FOLLOWING", "CURRENT_ROW_RANGE"})
 
 
@@ -59,6 +68,34 @@ def depends_on_float_order(statement: Any, *, floats: bool) -> bool:
     nodes = [node for node in nodes_of(statement) if node.get("class") in ("FUNCTION", "WINDOW")]
     names = {str(node["function_name"]).lower() for node in nodes}
     return bool(names & _ALWAYS_FLOAT) or (floats and bool(names & _FLOAT_SUMS))
+
+
+def ties(statement: Any) -> tuple[str, ...]:
+    """What takes one of several rows by values that may be equal: which one comes first is not said then."""
+    return tuple(sorted({word for node in nodes_of(statement) if (word := _tie(node)) is not None}))
+
+
+def _tie(node: Any) -> str | None:
+    name = f"`{show_name(str(node.get('function_name')).lower())}`"
+    if node.get("class") == "FUNCTION" and str(node["function_name"]).lower() in _TYING:
+        return name
+    if node.get("class") == "WINDOW":
+        own = str(node["function_name"]).lower()
+        is_alike = own in _PEERS_ALIKE or (node["type"] == "WINDOW_AGGREGATE" and own not in _TYING)
+        return None if is_alike and not _counts_rows(node) else f"{name} OVER"
+    if node.get("type") == "JOIN" and node.get("ref_type") == "ASOF":
+        return "ASOF JOIN"
+    modifiers = {own["type"]: own for own in node.get("modifiers") or ()}
+    if (modifiers.get("DISTINCT_MODIFIER") or {}).get("distinct_on_targets"):
+        return "DISTINCT ON"
+    if "LIMIT_MODIFIER" in modifiers or "LIMIT_PERCENT_MODIFIER" in modifiers:
+        return "LIMIT"
+    return None
+
+
+def _counts_rows(window: Any) -> bool:
+    """Whether its frame ends at a row and not with all rows that are equal to it."""
+    return any(str(window.get(side)).endswith("_ROWS") for side in ("start", "end"))
 
 
 def _check_modifiers(node: Any) -> None:

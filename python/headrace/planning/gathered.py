@@ -12,6 +12,7 @@ from headrace.model import MAIN, FlowRows, GatheredSource, Source
 from headrace.planning.capabilities import Capabilities
 from headrace.planning.memory import GATHERING_SHARE, MemoryBudget
 from headrace.planning.source_snapshot import SourceSnapshot
+from headrace.planning.wording import listed
 
 if TYPE_CHECKING:
     from headrace.planning.plan import DataFlowPlan
@@ -158,6 +159,11 @@ class GatherPlan:
             notes.append(
                 f"query {name}: the last digits of sums of floats depend on the order of rows, which differs from run "
                 "to run; sums of decimals do not"
+            )
+        if query.ties:
+            notes.append(
+                f"query {name}: where rows tie, {listed(query.ties)} may take another one in another run; compare by "
+                "columns that tell all rows apart"
             )
         return notes
 

@@ -109,6 +109,30 @@ def test_sums_of_floats_are_told(sql: str, said: bool) -> None:
     assert described(sql).sums_floats is said
 
 
+@pytest.mark.parametrize(
+    ("sql", "said"),
+    [
+        ("SELECT arg_min(a, b) AS s, max_by(a, b) AS m FROM rows", ("`arg_min`", "`max_by`")),
+        ("SELECT mode(code) AS m FROM rows", ("`mode`",)),
+        ("SELECT first(a ORDER BY b) AS s FROM rows", ("`first`",)),
+        ("SELECT string_agg(code, ',' ORDER BY b) AS s FROM rows", ("`string_agg`",)),
+        ("SELECT r.a, m.x FROM rows AS r ASOF JOIN (VALUES (1, 2)) AS m(k, x) ON r.a >= m.k", ("ASOF JOIN",)),
+        ("SELECT DISTINCT ON (a) a, b FROM rows ORDER BY a, b", ("DISTINCT ON",)),
+        ("SELECT a FROM rows ORDER BY b LIMIT 3", ("LIMIT",)),
+        ("SELECT a FROM rows QUALIFY row_number() OVER (PARTITION BY a ORDER BY b) = 1", ("`row_number` OVER",)),
+        ("SELECT lag(a) OVER (ORDER BY b) AS s FROM rows", ("`lag` OVER",)),
+        ("SELECT max(a) OVER (ORDER BY b ROWS UNBOUNDED PRECEDING) AS s FROM rows", ("`max` OVER",)),
+        # Equal rows have the same result in these.
+        ("SELECT rank() OVER (ORDER BY b) AS s, dense_rank() OVER (ORDER BY b) AS d FROM rows", ()),
+        ("SELECT min(a) OVER (ORDER BY b) AS s, max(a) OVER (PARTITION BY b) AS m FROM rows", ()),
+        ("SELECT DISTINCT a FROM rows ORDER BY a", ()),
+        ("SELECT a, count(*) AS n, min(b) AS m FROM rows GROUP BY a", ()),
+    ],
+)
+def test_what_takes_any_of_equal_rows_is_told(sql: str, said: tuple[str, ...]) -> None:
+    assert described(sql).ties == said
+
+
 SECOND = "{input: q, sql: SELECT count(*) AS n FROM q}"
 
 
