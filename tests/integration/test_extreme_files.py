@@ -107,9 +107,10 @@ def test_a_quote_that_is_never_closed_is_reported_where_it_opens(project: Projec
     assert (reject["code"], reject["row"], reject["byte"]) == ("HR105", 50_001, len(rows) + 2)
 
 
-def test_a_quote_inside_of_an_unqualified_field_is_text(project: Project) -> None:
-    load(project, TWO, b'1,5" nail\n2,a"b"c\n3,"x""y"\n')
-    assert project.query("FROM orders ORDER BY id") == [(1, '5" nail'), (2, 'a"b"c'), (3, 'x"y')]
+def test_a_quote_inside_of_an_unqualified_field_rejects_its_row(project: Project) -> None:
+    summary = load(project, TWO, b'1,5" nail\n2,a"b"c\n3,"x""y"\n')
+    assert project.query("FROM orders ORDER BY id") == [(3, 'x"y')]
+    assert [reject["code"] for reject in rejects(summary)] == ["HR110", "HR110"]
 
 
 def test_a_byte_order_mark_in_the_middle_is_text(project: Project) -> None:

@@ -184,9 +184,12 @@ def test_a_run_is_cancelled_from_another_thread(tmp_path: Path) -> None:
 
 def test_ctrl_c_ends_the_run_and_is_raised(tmp_path: Path) -> None:
     code = (
+        "import signal\n"
         "import headrace\n"
+        # A job in the background of a script ignores it.
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "p = headrace.Package('p')\n"
-        "p.process('wait', command=['sleep', '30'])\n"
+        f"p.process('wait', command=['sleep', '{FOR_EVER_SECONDS}'])\n"
         "try:\n"
         "    p.run(trust=True, listener=lambda event: print(event['event'], flush=True))\n"
         "except KeyboardInterrupt as error:\n"
