@@ -34,7 +34,7 @@ def check_after(database: Database, place: Path, files: Path, change: str, key: 
     values = ", ".join(f"({number}, '{name}', '{text}')" for number, name, text in ROWS)
     database.psql(f"{CREATE.format(key=key)}; INSERT INTO region VALUES {values}; {change}")
     url = Database(database.cluster, database.name, SUPERUSER).socket_url
-    connection = parse_overrides([f"w={url}"], {"w": None}, Surroundings.of_process({}, files))["w"]
+    connection = parse_overrides([f"w={url}"], {"w": None}, Surroundings.of_process({}, files), set())["w"]
     assert isinstance(connection, PostgresConnection)
     with core.PostgresConnection(connection.to_core("test")) as session:
         [check] = verify_tables(PostgresTables(session, place), files, ["region"])

@@ -6,13 +6,16 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from tests.integration.driver import GOOD_ROWS
-from tests.integration.postgres import PostgresProject
-from tests.servers.cluster import PASSWORD, SUPERUSER, Cluster
+from tests.integration.passwords import passwords_of
+from tests.integration.postgres import PostgresProject, literal
+from tests.servers.cluster import LOADER, PASSWORD, SUPERUSER, Cluster
 from tests.snapshots import assert_snapshot
 
 CANARY = PASSWORD.encode()
@@ -26,6 +29,13 @@ def check_traces(project: PostgresProject, *given_in: Path) -> None:
     cluster = project.target.cluster
     assert PASSWORD not in cluster.log_text()
     assert CANARY not in dump(cluster, project.target.name)
+
+
+def command_lines() -> Iterator[bytes]:
+    """Those of all processes of the system."""
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):
+            yield path.read_bytes()
 
 
 def dump(cluster: Cluster, database: str) -> bytes:
@@ -117,16 +127,53 @@ def test_process_lists_show_nothing(secret: PostgresProject, tpch_files: Path) -
     shown = set[bytes]()
     with secret.started(secret.arguments(), {"PGPASSWORD": PASSWORD}) as running:
         while running.poll() is None:
-            for path in Path("/proc").glob("[0-9]*/cmdline"):
-                try:
-                    shown.add(path.read_bytes())
-                except OSError:
-                    continue
+            shown.update(command_lines())
             activity = secret.query("SELECT application_name, query FROM pg_stat_activity")
             shown.update(str(text).encode() for row in activity for text in row)
         running.wait().succeeded()
     assert any(b"headrace" in text for text in shown) and any(b"COPY" in text for text in shown)
     assert [text for text in shown if CANARY in text] == []
+
+
+@pytest.mark.parametrize("way", ["url", "middle of a url", "words", "setting", "option", "PGPASSWORD"])
+def test_random_passwords_leave_no_trace(secret: PostgresProject, way: str) -> None:
+    """Right ones, given in every way: in no output, file, process list, ledger or log."""
+    secret.sales()
+    package = secret.folder / "package.yaml"
+    plain, host = package.read_text(), secret.url.partition("@")[2]
+    for number, password in enumerate(passwords_of(way)):
+        role = f"loader_{number}_{way.split()[0].lower()}"
+        made = f"CREATE ROLE {role} LOGIN IN ROLE {LOADER} PASSWORD {literal(password.text)}"
+        secret.target.psql(f"{made}; ALTER ROLE {role} SET role = {LOADER}")
+        logged = len(secret.target.cluster.log_text())
+        url = f"postgresql://{role}:{password.coded}@{host}"
+        server, _, database = host.partition("/")
+        address, _, port = server.partition(":")
+        escaped = password.text.replace("\\", "\\\\").replace("'", "\\'")
+        words = f"host={address} port={port} dbname={database} user={role} password='{escaped}'"
+        connection, value, options = {
+            "url": ('url: "${env:SECRET}"', url, []),
+            "middle of a url": (f'url: "postgresql://{role}:${{env:SECRET}}@{host}"', password.coded, []),
+            "words": ('url: "${env:SECRET}"', words, []),
+            "setting": (f'url: "postgresql://{role}@{host}", password: "${{env:SECRET}}"', password.text, []),
+            "option": (f'url: "postgresql://{role}@{host}"', url, ["--connection", "warehouse=${env:SECRET}"]),
+            "PGPASSWORD": (f'url: "postgresql://{role}@{host}"', password.text, []),
+        }[way]
+        package.write_text(plain.replace(f'url: "{secret.url}"', connection))
+        variables = {"PGPASSWORD" if way == "PGPASSWORD" else "SECRET": value}
+        shown = set[str]()
+        with secret.started(secret.arguments(*options), variables) as running:
+            while running.poll() is None:
+                shown.update(line.decode(errors="replace") for line in command_lines())
+            running.wait().succeeded()
+        ended = secret.run(*options, environment=variables, target="create")
+        assert ended.exit_code == 1
+        written = [path.read_text(errors="replace") for path in secret.folder.rglob("*") if path.is_file()]
+        cluster = secret.target.cluster
+        texts = [*shown, ended.stdout, ended.stderr, *written, dump(cluster, secret.target.name).decode()]
+        assert [text for text in texts if password.is_shown_in(text)] == []
+        assert not password.is_shown_in(cluster.log_text()[logged:])
+        secret.target.psql(f"DROP ROLE {role}")
 
 
 def test_bytes_of_rows_do_not_reach_the_log_of_the_server(secret: PostgresProject) -> None:

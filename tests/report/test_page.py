@@ -154,7 +154,7 @@ def test_passwords_in_urls_are_hidden(tmp_path: Path, make: Callable[[Path], Pat
             path.write_text("\n".join(lines) + "\n")
     text = write_report(folder).path.read_text(encoding="utf-8")
     assert CANARY not in text
-    assert "loader:***@db" in text
+    assert "//***@db" in text
 
 
 def test_values_of_rejected_rows_are_not_shown(tmp_path: Path) -> None:

@@ -6,17 +6,19 @@ from here.
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from headrace.cli.app_bench import BENCH_HELP, scan
 from headrace.cli.app_infer import infer, init
 from headrace.cli.app_options import (
     DEFAULT_RUNS_FOLDER,
     LOG_LEVELS,
+    URL_PARAMETERS,
     ConnectionOption,
     EnvironmentOption,
     FromOption,
@@ -34,6 +36,7 @@ from headrace.cli.app_options import (
     names,
     only,
     unknown,
+    without_login,
     without_tilde,
 )
 from headrace.cli.app_plan import plan
@@ -41,6 +44,21 @@ from headrace.cli.app_rejects import rejects, replay
 from headrace.cli.app_report import report
 
 SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 80}
+
+
+class Command(TyperCommand):
+    """A command that refuses a URL with a login where it takes none, because whatever it said of a package, folder or
+    name could repeat a password.
+    """
+
+    def invoke(self, ctx: Any) -> Any:
+        """Runs the command."""
+        for parameter in self.params:
+            value = ctx.params.get(parameter.name)
+            for word in value if isinstance(value, list | tuple) else [value]:
+                if parameter.name not in URL_PARAMETERS and isinstance(word, str | Path):
+                    without_login(str(word), parameter, ctx)
+        return super().invoke(ctx)
 
 
 class CommandGroup(TyperGroup):
@@ -78,6 +96,7 @@ app = _new_app(
       headrace run PACKAGE.yaml --set NAME=VALUE
     """
 )
+command = partial(app.command, cls=Command)
 generate_app = _new_app("Generate test data.\n\n\b\nExample:\n  headrace generate tpch --scale 1 --chunks 8 --out data")
 app.add_typer(generate_app, name="generate")
 bench_app = _new_app(BENCH_HELP)
@@ -121,7 +140,7 @@ def _missing_command(context: typer.Context) -> None:
     raise typer.Exit(EXIT_COMMAND_LINE)
 
 
-@app.command()
+@command()
 def demo(
     folder: Annotated[
         Path,
@@ -164,7 +183,7 @@ def demo(
     raise typer.Exit(run_demo(DemoOptions(folder, to, scale, chunks, streams, json_output=json, quiet=quiet)))
 
 
-@generate_app.command("tpch")
+@generate_app.command("tpch", cls=Command)
 def generate_tpch(
     out: Annotated[
         Path,
@@ -220,11 +239,11 @@ def generate_tpch(
     raise typer.Exit(run_generate(options))
 
 
-app.command()(init)
-app.command()(infer)
+command()(init)
+command()(infer)
 
 
-@app.command()
+@command()
 def check(
     package: Annotated[
         Path | None,
@@ -292,10 +311,10 @@ def _wrong_check() -> Exception:
     )
 
 
-app.command()(plan)
+command()(plan)
 
 
-@app.command()
+@command()
 def run(
     package: PackageArgument,
     sets: SetOption = None,
@@ -361,7 +380,7 @@ def run(
     raise typer.Exit(run_run(options))
 
 
-@app.command()
+@command()
 def resume(
     run: Annotated[
         str, typer.Argument(metavar="[RUN]", help="Beginning of a run id, path of a run folder, or `last`.")
@@ -389,7 +408,7 @@ def resume(
     raise typer.Exit(run_resume(run, options))
 
 
-@app.command()
+@command()
 def verify(
     run: Annotated[
         str,
@@ -420,14 +439,14 @@ def verify(
     )
 
 
-app.command()(rejects)
-app.command()(replay)
-app.command()(report)
-bench_app.command()(scan)
+command()(rejects)
+command()(replay)
+command()(report)
+bench_app.command(cls=Command)(scan)
 app.add_typer(bench_app, name="bench")
 
 
-@app.command()
+@command()
 def schema(
     of: Annotated[str, typer.Argument(metavar="[package|layout|environments]", help="Which file format.")] = "package",
     json: Annotated[

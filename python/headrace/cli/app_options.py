@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -19,6 +19,29 @@ def without_tilde(option: typer.CallbackParam, folder: Path | None) -> Path | No
             hint="Write $HOME instead of `~`; for a name that begins with `~` write `./~`.",
         )
     return folder
+
+
+# Parameters of commands that take the URL of a connection, or a text in which there may be one.
+URL_PARAMETERS = frozenset({"connection", "connections", "sets", "to", "texts"})
+
+
+def without_login(word: str, parameter: Any, context: typer.Context) -> None:
+    """Refuse a URL with a login in the place of a file, a run or a name."""
+    if "@" not in word or ":/" not in word:
+        return
+    from headrace.errors import CommandLineError
+    from headrace.model.url_logins import login_of
+
+    if login_of(word):
+        option = parameter.param_type_name == "option"
+        name = parameter.opts[0] if option else (parameter.metavar or parameter.name).strip("[]")
+        raise CommandLineError(
+            f"`{context.command_path}` takes no URL as {name}",
+            found="a URL with a user or a password, which is not repeated here",
+            hint="Give the URL of a connection as --connection NAME=URL, its password as ${env:X}."
+            if "connections" in context.params
+            else "Write a path or a name there.",
+        )
 
 
 PackageArgument = Annotated[

@@ -20,6 +20,7 @@ from headrace.model import Connection, parse_memory_size
 from headrace.model.connections import connection_of_argument
 from headrace.model.conninfo import Surroundings
 from headrace.model.load import usable_cpus
+from headrace.model.redaction import Secrets
 from headrace.run.redact import Redactor
 from headrace.run.waiting import on_worker
 from headrace.scan import Measured, ScanComparison, ScanRequest, Spread
@@ -55,8 +56,9 @@ class BenchScanOptions:
 def run_bench_scan(options: BenchScanOptions) -> int:
     """Compare and print; returns the exit code."""
     surroundings = Surroundings.of_process(os.environ, Path.cwd())
-    connection = connection_of_argument(options.connection, _ARGUMENT, surroundings)
-    redactor = Redactor(set(getattr(connection, "password_texts", ())))
+    secrets = Secrets()
+    redactor = Redactor(secrets)
+    connection = connection_of_argument(options.connection, _ARGUMENT, surroundings, secrets)
     try:
         memory_bytes = parse_memory_size(options.memory)
     except ValueError:

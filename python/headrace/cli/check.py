@@ -24,7 +24,7 @@ from headrace.cli.control_flow import (
 )
 from headrace.cli.text_table import TextColumn, render_table
 from headrace.errors import HeadraceError, TargetError, on_one_line
-from headrace.model.redaction import REPLACEMENT
+from headrace.model.url_logins import REPLACEMENT
 
 Document = Mapping[str, Any]
 _SHOWN_FLOWS: Final = 60

@@ -76,6 +76,6 @@ def destination(kind: str, folder: DemoFolder) -> DemoDestination:
 def _session(url: str) -> core.PostgresConnection:
     """A session of the demo's own. Variables such as PGOPTIONS are for other servers."""
     surroundings = Surroundings.of_process({}, Path.cwd())
-    connection = parse_overrides([f"{CONNECTION}={url}"], {CONNECTION: None}, surroundings)[CONNECTION]
+    connection = parse_overrides([f"{CONNECTION}={url}"], {CONNECTION: None}, surroundings, set())[CONNECTION]
     assert isinstance(connection, PostgresConnection)
     return core.PostgresConnection(connection.to_core("headrace demo"))

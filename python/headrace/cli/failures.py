@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import functools
 import os
+import re
+import sys
 import tempfile
 import traceback
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -24,6 +27,8 @@ from headrace.errors import EXIT_FAILED, CancelledError, CommandLineError, Headr
 _TYPER_INTERRUPTED = 130
 
 
+# Importing it takes as long as many commands, and without it there is no package yet.
+_REDACTION = "headrace.model.redaction"
 # Made once: reading the declarations of all commands takes longer than most of them do.
 command_of = functools.cache(typer.main.get_command)
 
@@ -31,23 +36,26 @@ command_of = functools.cache(typer.main.get_command)
 def run_app(app: typer.Typer, arguments: list[str]) -> int:
     """Run a command line and return its exit code. Never raises, except for the end of the process itself."""
     json_output = asks_for_json(arguments)
+    if _REDACTION in sys.modules:
+        sys.modules[_REDACTION].Secrets.forget()
+    told = functools.partial(report, json_output=json_output, arguments=arguments)
     try:
         code = command_of(app).main(args=arguments, prog_name="headrace", standalone_mode=False)
         if code == _TYPER_INTERRUPTED:
             raise CancelledError("stopped by Ctrl-C")
         return code if isinstance(code, int) else 0
     except HeadraceError as error:
-        return report(error, json_output=json_output)
+        return told(error)
     except typer.TyperException as error:
-        return report(_command_line_error(error, arguments), json_output=json_output)
+        return told(_command_line_error(error, arguments))
     except BrokenPipeError:
         return EXIT_FAILED  # the reader of stdout went away (`headrace plan ... | head`)
     except Exception as error:
         if isinstance(error, OSError) and _is_from_typer(error):
-            return report(output_error(error), json_output=json_output)
+            return told(output_error(error))
         if isinstance(error, FileNotFoundError) and _is_folder_gone():
-            return report(_folder_gone(), json_output=json_output)
-        return report(internal_error(error, Path(tempfile.gettempdir())), json_output=json_output)
+            return told(_folder_gone())
+        return told(internal_error(error, Path(tempfile.gettempdir()), arguments))
 
 
 def _is_from_typer(error: Exception) -> bool:
@@ -74,8 +82,11 @@ def _folder_gone() -> CommandLineError:
     )
 
 
-def report(error: HeadraceError, *, json_output: bool) -> int:
-    """Print one error and return its exit code; what cannot be printed is left out."""
+def report(error: HeadraceError, *, json_output: bool, arguments: Sequence[str] = ()) -> int:
+    """Print one error and return its exit code; what cannot be printed is left out. `arguments`: those of the command
+    line, whose logins are hidden.
+    """
+    _redact(error, arguments)
     say(error.render())
     if json_output:
         status = "cancelled" if isinstance(error, CancelledError) else "failed"
@@ -84,18 +95,41 @@ def report(error: HeadraceError, *, json_output: bool) -> int:
     return error.exit_code
 
 
-def internal_error(error: Exception, folder: Path) -> InternalError:
-    """What to say about a defect of Headrace; the traceback goes to a new file in `folder`."""
+def _redact(error: HeadraceError, arguments: Sequence[str]) -> None:
+    """Hides all secrets that the process knows, wherever the error comes from. Without a package there are none."""
+    if _REDACTION in sys.modules or any("@" in text for text in (error.render(), *arguments)):
+        from headrace.run.redact import Redactor
+
+        Redactor(_known_secrets(arguments)).error(error)
+
+
+def _known_secrets(arguments: Sequence[str]) -> set[str]:
+    """Those of packages, and the logins of URLs on the command line, whole and in pieces, as options cut them."""
+    from headrace.model.redaction import Secrets, secret_texts
+    from headrace.model.url_logins import logins
+
+    found = [login for argument in arguments for login in logins(argument)]
+    pieces = [piece for login in found for piece in (login, *re.split("[=,:/]", login))]
+    return Secrets.alive().union(*map(secret_texts, pieces))
+
+
+def internal_error(error: Exception, folder: Path, arguments: Sequence[str] = ()) -> InternalError:
+    """What to say about a defect of Headrace; the traceback goes to a new file in `folder`, without any secret that the
+    process knows.
+    """
+    from headrace.model.redaction import redact
+
+    secrets = _known_secrets(arguments)
     try:
         handle, path = tempfile.mkstemp(prefix="headrace-internal-", suffix=".txt", dir=folder, text=True)
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            traceback.print_exception(error, file=file)
+        with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace") as file:
+            file.write(redact("".join(traceback.format_exception(error)), secrets))
         kept = f"Please report it with {path}."
     except OSError as failure:
         kept = f"Please report it. (The traceback could not be saved: {failure.strerror}.)"
     return InternalError(
         f"internal: {type(error).__name__} in the program itself",
-        found=str(error) or None,
+        found=redact(str(error), secrets) or None,
         hint=f"This is a defect of Headrace, not of your package or data. {kept}",
     )
 

@@ -14,7 +14,9 @@ from headrace.infer.wording import bare, bare_path
 from headrace.model import Connection
 from headrace.model.connections import parse_overrides
 from headrace.model.conninfo import Surroundings
+from headrace.model.redaction import Secrets
 from headrace.planning import CatalogTable
+from headrace.run.redact import Redactor
 from headrace.run.waiting import on_worker
 from headrace.targets import OpenOptions, capabilities_of, open_target
 
@@ -24,9 +26,13 @@ _NAME: Final = "destination"
 
 def differences_to(inferred: Inferred, to: str, table: str, cancel: threading.Event) -> list[Difference]:
     """What differs from the table of that URL. Raises CommandLineError or TargetError."""
-    connection = _connection(to)
+    secrets = Secrets()
+    connection = _connection(to, secrets)
     schema, _, name = table.rpartition(".")
-    found = on_worker(lambda: _catalog(connection, schema or None, name, cancel))
+    try:
+        found = on_worker(lambda: _catalog(connection, schema or None, name, cancel))
+    except HeadraceError as error:
+        raise Redactor(secrets).error(error) from error
     if found is None:
         raise TargetError(
             f"there is no table {bare_path(table)} to compare with",
@@ -35,10 +41,10 @@ def differences_to(inferred: Inferred, to: str, table: str, cancel: threading.Ev
     return compare(inferred, found, case_insensitive=capabilities_of(connection).case_insensitive_names)
 
 
-def _connection(to: str) -> Connection:
+def _connection(to: str, secrets: set[str]) -> Connection:
     surroundings = Surroundings.of_process(os.environ, Path.cwd())
     try:
-        return parse_overrides([f"{_NAME}={to}"], {_NAME: None}, surroundings)[_NAME]
+        return parse_overrides([f"{_NAME}={to}"], {_NAME: None}, surroundings, secrets)[_NAME]
     except HeadraceError as error:
         raise CommandLineError(
             error.what, at={"option": "--to"}, found=error.found, expected=error.expected, hint=error.hint

@@ -58,7 +58,7 @@ from headrace.model.partition import (
     strategy_of,
 )
 from headrace.model.query_tree import ROW_NUMBER
-from headrace.model.redaction import redact, redact_data
+from headrace.model.redaction import holds_secret, redact, redact_data
 from headrace.model.reject_limits import RejectBounds, RejectLimits
 from headrace.model.reunion import Reunion
 from headrace.model.row_query import RowQuery, prepared_rows, row_database
@@ -159,6 +159,7 @@ __all__ = [
     "gather_rows",
     "gathered_rows",
     "gathering_database",
+    "holds_secret",
     "joins_told",
     "key_family",
     "layout_schema",

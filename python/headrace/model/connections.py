@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from headrace.errors import CommandLineError
 from headrace.model.conninfo import ConnectionParameters, ConninfoError, Surroundings, parse_conninfo, resolve
-from headrace.model.home import HOME_HINT, begins_with_home
-from headrace.model.redaction import MINIMUM_SECRET_CHARACTERS, redact
+from headrace.model.home import HOME_HINT, begins_with_home, is_url_with_login
+from headrace.model.redaction import MINIMUM_SECRET_CHARACTERS, holds_secret, redact, secret_texts
 from headrace.model.spec import (
     DEFAULT_LOCK_TIMEOUT_SECONDS,
     DEFAULT_STALL_TIMEOUT_SECONDS,
@@ -125,6 +125,21 @@ KEPT_KEYS: Mapping[type[Connection], tuple[str, ...]] = {
 }
 
 
+def texts_to_hide(connection: Connection, secrets: Collection[str]) -> Collection[str]:
+    """What messages may show of a connection besides, and must not: its password; of a path that holds a secret where
+    its links lead, and the folder of a database, if that is what is wrong with it.
+    """
+    if isinstance(connection, PostgresConnection):
+        return connection.password_texts
+    if isinstance(connection, NullConnection) or not holds_secret(str(connection.path), secrets):
+        return ()
+    shown = {os.path.realpath(connection.path)} - {str(connection.path)}
+    folder = connection.path.parent
+    if isinstance(connection, DuckdbConnection) and not os.access(folder, os.W_OK | os.X_OK):
+        shown.add(str(folder))
+    return shown
+
+
 def connection_from_spec(
     name: str, spec: AnyConnectionSpec, surroundings: Surroundings, secrets: frozenset[str]
 ) -> Connection:
@@ -194,11 +209,12 @@ def _postgres(
 
 
 def parse_overrides(
-    options: Sequence[str], declared: Mapping[str, object], surroundings: Surroundings
+    options: Sequence[str], declared: Mapping[str, object], surroundings: Surroundings, secrets: set[str]
 ) -> dict[str, Connection]:
     """Connections by name from `name=url` options; relative paths start at the folder of the surroundings.
 
-    `declared` holds the connections of the package as written there. Raises CommandLineError.
+    `declared` holds the connections of the package as written there. What comes from the environment is added to
+    `secrets`. Raises CommandLineError.
     """
     overrides: dict[str, Connection] = {}
     for option in options:
@@ -222,23 +238,35 @@ def parse_overrides(
                 at={"option": f"--connection {name}"},
                 hint="Give each connection once.",
             )
-        overrides[name] = connection_from_url(name, _with_variables(name, url, surroundings.environ), surroundings)
+        overrides[name] = _from_option(name, url, surroundings, secrets)
     return overrides
 
 
-def connection_of_argument(url: str, argument: str, surroundings: Surroundings) -> Connection:
-    """The connection of a URL that stands alone on the command line, as `argument`. Raises CommandLineError."""
+def connection_of_argument(url: str, argument: str, surroundings: Surroundings, secrets: set[str]) -> Connection:
+    """The connection of a URL that stands alone on the command line, as `argument`. What must not be shown is added to
+    `secrets`. Raises CommandLineError.
+    """
     try:
-        return connection_from_url(argument, _with_variables(argument, url, surroundings.environ), surroundings)
+        return _from_option(argument, url, surroundings, secrets)
     except CommandLineError as error:
         error.at = {"argument": argument}
         raise
 
 
+def _from_option(name: str, url: str, surroundings: Surroundings, secrets: set[str]) -> Connection:
+    try:
+        connection = connection_from_url(name, _with_variables(name, url, surroundings.environ, secrets), surroundings)
+    except CommandLineError as error:
+        error.found = error.found and redact(error.found, secrets)
+        raise
+    secrets.update(texts_to_hide(connection, secrets))
+    return connection
+
+
 _VARIABLE = re.compile(r"\$\{env:(?P<variable>[^}]*)\}")
 
 
-def _with_variables(name: str, url: str, environ: Mapping[str, str]) -> str:
+def _with_variables(name: str, url: str, environ: Mapping[str, str], secrets: set[str]) -> str:
     """The URL with the values of `${env:NAME}`: what stands on a command line is seen by every user of the machine."""
 
     def value(reference: re.Match[str]) -> str:
@@ -250,6 +278,7 @@ def _with_variables(name: str, url: str, environ: Mapping[str, str]) -> str:
                 found=reference[0],
                 hint=f"Set it before the command: {variable}=... headrace ...",
             )
+        secrets.update(secret_texts(environ[variable]))
         return environ[variable]
 
     return _VARIABLE.sub(value, url)
@@ -271,12 +300,17 @@ def connection_from_url(name: str, url: str, surroundings: Surroundings) -> Conn
         if path:
             raise _url_error(name, "text behind `null:`", "Write `null:`.")
         return NullConnection(name)
-    if rest.startswith("//") and "@" in path.partition("/")[0]:
+    # With three slashes there is no user or host: an `@` is one of the path.
+    if rest.startswith("//") and not path.startswith("/") and "@" in path:
         raise _url_error(name, f"a user or a host behind `{scheme}://`", f"Write a path after `{scheme}:`.")
     if not path or "\0" in path:
         raise _url_error(name, show_value(url), f"Write a path after `{scheme}:`.")
     if begins_with_home(path):
         raise _url_error(name, "a path that begins with `~`", HOME_HINT)
+    if is_url_with_login(path):
+        raise _url_error(
+            name, f"a URL with a user or a password behind `{scheme}:`", f"Write a path after `{scheme}:`."
+        )
     if scheme == "files":
         return FilesConnection(name, _absolute(folder, path))
     if path.startswith(":memory:"):

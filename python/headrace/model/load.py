@@ -23,6 +23,7 @@ from headrace.model.connections import (
     connection_from_spec,
     ledger_schema,
     parse_overrides,
+    texts_to_hide,
 )
 from headrace.model.conninfo import ConninfoError, Surroundings
 from headrace.model.environments import (
@@ -347,7 +348,8 @@ class _PackageLoader:
                 f"the package has no connection `{unknown[0]}`", found=f"`{unknown[0]}`", expected=one_of(declared)
             )
         surroundings = Surroundings.of_process(self._environ, self._command_folder)
-        return {**parse_overrides(given.connections, declared, surroundings), **given.replaced}
+        overrides = parse_overrides(given.connections, declared, surroundings, self._problems.secrets)
+        return {**overrides, **given.replaced}
 
     def _environment_of(self, given: Given, system: Mapping[str, object]) -> Environment | None:
         if given.environment is None:
@@ -430,8 +432,8 @@ class _PackageLoader:
                 connection = outside.connections[name]
             else:
                 connection = self._connection(name, declaration, own_slot, path, scope)
-            if isinstance(connection, PostgresConnection):
-                self._problems.secrets.update(connection.password_texts)
+            if connection is not None:
+                self._problems.secrets.update(texts_to_hide(connection, self._problems.secrets))
             connections[name] = connection
         return connections
 

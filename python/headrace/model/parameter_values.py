@@ -8,7 +8,7 @@ from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
 
-from headrace.model.home import HOME_HINT, begins_with_home
+from headrace.model.home import HOME_HINT, URL_HINT, begins_with_home, is_url_with_login
 from headrace.model.spec import ParameterSpec
 from headrace.model.suggest import did_you_mean, one_of, show_value
 
@@ -108,6 +108,8 @@ def _scalar_from_text(kind: str, text: str, folder: Path) -> object:
             pass
     if kind == "path" and begins_with_home(text):
         raise ParameterValueError(show_value(text), _EXPECTED[kind], HOME_HINT)
+    if kind == "path" and is_url_with_login(text):
+        raise ParameterValueError("a URL with a user or a password", _EXPECTED[kind], URL_HINT)
     if kind == "path" and text and "\0" not in text:
         return os.path.abspath(folder / text)
     if kind == "string":

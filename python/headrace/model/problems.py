@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from headrace.errors import PackageError, Problem, without_controls
-from headrace.model.redaction import redact
+from headrace.model.redaction import Secrets, redact
 from headrace.model.yaml_reader import Document, DocumentPath
 
 MAXIMUM_SHOWN = 20
@@ -19,7 +19,7 @@ class ProblemCollector:
         self._package = package
         self._problems: dict[Problem, None] = {}
         # Literal texts that must not appear in a message.
-        self.secrets: set[str] = set()
+        self.secrets: set[str] = Secrets()
 
     def __bool__(self) -> bool:
         return bool(self._problems)

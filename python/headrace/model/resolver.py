@@ -18,7 +18,7 @@ from typing import Protocol
 from headrace.model.annotations import Slot
 from headrace.model.expressions import ExpressionError, ExpressionEvaluator
 from headrace.model.problems import ProblemCollector
-from headrace.model.redaction import MINIMUM_SECRET_CHARACTERS
+from headrace.model.redaction import secret_texts
 from headrace.model.references import (
     Reference,
     ReferenceSyntaxError,
@@ -313,7 +313,7 @@ class BindingLeaves:
                 hint=f"Set it before the command: {reference.name}=... headrace ...",
             )
             return UNRESOLVED
-        self._note_secret(value)
+        self._problems.secrets.update(secret_texts(value))
         return value
 
     def _file(self, reference: Reference, path: DocumentPath) -> object:
@@ -337,13 +337,8 @@ class BindingLeaves:
                 hint="The path is relative to the package file.",
             )
             return UNRESOLVED
-        self._note_secret(value)
+        self._problems.secrets.update(secret_texts(value))
         return value
-
-    def _note_secret(self, value: str) -> None:
-        for text in (value, *value.splitlines()):
-            if len(text.strip()) >= MINIMUM_SECRET_CHARACTERS:
-                self._problems.secrets.add(text.strip())
 
 
 _WORD = re.compile(r"\w+")

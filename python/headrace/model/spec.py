@@ -9,7 +9,7 @@ from pydantic import AfterValidator, BeforeValidator, ConfigDict, Discriminator,
 
 from headrace.machine.affinity import Affinity
 from headrace.model.conninfo import DEFAULT_CONNECT_TIMEOUT_SECONDS, SslMode
-from headrace.model.home import check_home
+from headrace.model.home import check_path
 from headrace.model.layout import Layout, LayoutFile
 from headrace.model.memory_size import MEMORY_PATTERN, parse_memory_size
 from headrace.model.names import Name, VariableName
@@ -55,7 +55,7 @@ class FilesConnectionSpec(SpecModel):
     """A folder with flat files."""
 
     type: Literal["files"] = setting("files")
-    path: Annotated[str, AfterValidator(check_home)] = setting(
+    path: Annotated[str, AfterValidator(check_path)] = setting(
         "The folder, relative to the package file.", kind=SettingKind.VALUE, min_length=1
     )
 
@@ -67,7 +67,7 @@ def _check_database_path(path: str) -> str:
             expected="the path of a database file",
             hint="To try a package without storing rows, use a connection of type null.",
         )
-    return check_home(path)
+    return check_path(path)
 
 
 class DuckdbConnectionSpec(SpecModel):

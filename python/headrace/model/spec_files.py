@@ -8,6 +8,7 @@ from typing import Annotated, Final
 
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, WithJsonSchema
 
+from headrace.model.home import URL_HINT, is_url_with_login
 from headrace.model.layout import Layout
 from headrace.model.settings import ONE_OR_MANY, own_error
 from headrace.model.suggest import show_name
@@ -33,6 +34,8 @@ def _check_patterns(patterns: list[str]) -> list[str]:
                 hint="Put the folder into the connection's `path`.",
                 path=(number,),
             )
+        if is_url_with_login(pattern):
+            raise own_error("a file pattern is a URL", expected="a file name or pattern", hint=URL_HINT, path=(number,))
         for placeholder in re.findall(r"\{([^{}]*)\}", pattern):
             if placeholder != "stream":
                 raise own_error(

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, WithJsonSchema, model_validator
 
-from headrace.model.home import check_home
+from headrace.model.home import check_path
 from headrace.model.names import Name, VariableName
 from headrace.model.settings import ONE_OR_MANY, SettingKind, SpecModel, errors_below, own_error, setting
 from headrace.model.spec_data_flow import (
@@ -62,7 +62,7 @@ def _check_variable_name(name: str) -> str:
 
 
 def _check_path(path: str) -> str:
-    return _check_for_system(check_home(path))
+    return _check_for_system(check_path(path))
 
 
 def _check_paths(paths: list[str]) -> list[str]:

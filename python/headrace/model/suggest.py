@@ -10,6 +10,7 @@ from decimal import Decimal
 
 from headrace.errors import on_one_line
 from headrace.model.rows import Rows
+from headrace.model.url_logins import hide_logins
 
 # Longest piece of a user's value shown in a message, in characters.
 SHOWN_CHARACTERS = 80
@@ -79,7 +80,8 @@ def show_name(name: str) -> str:
 
 
 def shorten(text: str) -> str:
-    """Text cut after `SHOWN_CHARACTERS`, with a mark that says so."""
+    """Text without logins of URLs, cut after `SHOWN_CHARACTERS`, with a mark that says so."""
+    text = hide_logins(text)
     if len(text) <= SHOWN_CHARACTERS:
         return text
     return f"{text[:SHOWN_CHARACTERS]}{CUT_MARK}{len(text)} characters)"

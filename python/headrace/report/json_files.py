@@ -12,7 +12,7 @@ from headrace.report.values import Document
 from headrace.run.redact import Redactor
 from headrace.units import plural
 
-# What the run itself has not hidden: passwords in URLs. Secrets were replaced when the files were written.
+# What the run itself has not hidden: logins in URLs. Secrets were replaced when the files were written.
 _REDACTOR = Redactor(())
 
 
@@ -35,7 +35,7 @@ def read_document(path: Path, notes: list[str]) -> Document:
 
 
 def redacted(document: dict[str, Any]) -> Document:
-    """The document without passwords in URLs."""
+    """The document without logins in URLs."""
     data = _REDACTOR.data(document)
     return data if isinstance(data, dict) else {}
 
@@ -116,4 +116,4 @@ def _parsed(line: bytes) -> Document | None:
     if not isinstance(document, dict):
         return None
     # Nearly no line holds a URL, and looking through all of its texts would take longer than reading it.
-    return redacted(document) if b"://" in line or b"\\u" in line else document
+    return redacted(document) if b":/" in line or b"\\u" in line else document

@@ -13,7 +13,7 @@ from typing import IO, Any, Final
 
 from headrace.errors import LedgerError
 from headrace.model import Column
-from headrace.model.redaction import REPLACEMENT
+from headrace.model.url_logins import REPLACEMENT
 from headrace.run import request as requests
 from headrace.run.folder import RunFolder
 from headrace.run.number_list import Stretch

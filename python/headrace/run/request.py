@@ -371,7 +371,7 @@ def _read(folder: RunFolder, path: Path) -> dict[str, Any]:
 def _options(options: Sequence[str], redactor: Redactor) -> dict[str, str | None]:
     """Values by name; None for one that holds a secret."""
     pairs = (option.partition("=") for option in options)
-    return {name: value if redactor.text(value) == value else None for name, _, value in pairs}
+    return {name: None if redactor.hides(value) else value for name, _, value in pairs}
 
 
 def _known(stored: Mapping[str, str | None], given: Sequence[str], option: str) -> tuple[str, ...]:

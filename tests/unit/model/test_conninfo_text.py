@@ -64,6 +64,11 @@ REFUSED = {
     "url_nul": "postgresql://a%00",
     "url_blank": "postgresql://a b",
     "url_not_utf8": "postgresql://%ff",
+    "url_password_with_at": "postgresql://u:p@ss@h/d",
+    "url_password_with_slash": "postgresql://u:p/ss@h/d",
+    "url_parameter_with_at": "postgresql://u@h/d?user=a@b",
+    "keyword_behind_a_password": "password=my hots=a",
+    "quote_not_closed_behind_a_password": "password=my own='a",
     "url_parameter_without_value": "postgresql://h?sslmode",
     "url_parameter_with_two": "postgresql://h?host=a=b",
     "keyword_misspelt": "hots=a",
@@ -106,8 +111,9 @@ _TEXT_PIECES = st.sampled_from(
 ))  # fmt: skip
 @example("postgresql://a:b@c:1,d/e?host=f")
 def test_libpq_reads_the_same(text: str) -> None:
-    # Codes that are not UTF-8: libpq takes them.
+    # Codes that are not UTF-8, and an `@` that ends no login: libpq takes them.
     assume(not re.search("%[89a-f]", text))
+    assume(not re.match("postgresql://.*[@/].*@", text))
     expected = libpq.parse(text)
     try:
         values: dict[str, str] | None = parse_conninfo(text).values

@@ -18,11 +18,21 @@ REDACTOR = Redactor({"hunter22", "hunter22-longer"})
         ("nothing here", "nothing here"),
         ("password hunter22!", "password ***!"),
         ("hunter22-longer", "***"),
-        ("postgresql://ann:pa55word@db/x", "postgresql://ann:***@db/x"),
-        ("postgresql://:pa55word@db/x", "postgresql://:***@db/x"),
-        ("postgresql://ann@db:5432/x", "postgresql://ann@db:5432/x"),
+        ("postgresql://ann:pa55word@db/x", "postgresql://***@db/x"),
+        ("postgresql://:pa55word@db/x", "postgresql://***@db/x"),
+        ("postgresql://ann@db:5432/x", "postgresql://***@db:5432/x"),
+        ("postgresql://db:5432/x", "postgresql://db:5432/x"),
         ("duckdb:///data/w.duckdb", "duckdb:///data/w.duckdb"),
-        ("two a://b:cc@d and e://f:gg@h", "two a://b:***@d and e://f:***@h"),
+        ("two a://b:cc@d and e://f:gg@h", "two a://***@d and e://***@h"),
+        ("postgresql://ann:p@ss@db/x", "postgresql://***@db/x"),
+        ("postgresql://ann:p/ss@db/x", "postgresql://***@db/x"),
+        ("postgresql://ann:p://ss@db/x", "postgresql://***@db/x"),
+        ("postgresql://ann:pa ss@db/x", "postgresql://***@db/x"),
+        ('"postgresql://ann:pa ss@db/x"', '"postgresql://***@db/x"'),
+        ("postgresql:/ann:pa55word@db/x", "postgresql:/***@db/x"),
+        ("/data/postgresql:/ann:pa55word@db/x", "/data/postgresql:/***@db/x"),
+        ("https://db/x\nann@mail", "https://db/x\nann@mail"),
+        ("/data/a@b.csv, C:\\x@y", "/data/a@b.csv, C:\\x@y"),
     ],
 )
 def test_text(text: str, expected: str) -> None:
@@ -60,7 +70,7 @@ def test_an_error_is_redacted_in_place() -> None:
     assert same is error
     assert "hunter22" not in same.render() + str(same) + repr(same) + str(same.to_dict())
     assert same.server is not None and same.server["sqlstate"] == "22P02"
-    assert same.at == {"url": "a://b:***@d"}
+    assert same.at == {"url": "a://***@d"}
 
 
 def test_what_users_call_otherwise() -> None:
@@ -70,3 +80,18 @@ def test_what_users_call_otherwise() -> None:
         "run_folder": "/runs/1",
         "files": ["/data/***/repair.csv"],
     }
+
+
+@pytest.mark.parametrize(
+    ("text", "is_hidden"),
+    [
+        ("postgresql://ann@db/x", False),
+        ("https://db/x?mail=ann@db", False),
+        ("postgresql://ann:pa55word@db/x", True),
+        ("postgresql://:p/ss@db/x", True),
+        ("hunter22", True),
+    ],
+)
+def test_what_is_not_stored(text: str, is_hidden: bool) -> None:
+    """A user is not shown in a URL, but is no secret: `resume` finds such options in the run folder."""
+    assert REDACTOR.hides(text) is is_hidden

@@ -98,6 +98,6 @@ def _section(path: Path, service: str) -> dict[str, str] | None:
                     f"the service file {path} is wrong in line {number}",
                     expected="keyword=value" if not equals else "a service that names no other service",
                 )
-            if check_keyword(keyword, value):
+            if check_keyword(keyword, value, is_after_password=False):
                 values.setdefault(keyword, value)
     return values

@@ -83,12 +83,15 @@ _HINTS: Final = {
 }
 
 
-def check_keyword(keyword: str, value: str) -> bool:
-    """Whether the keyword is followed; False if it says what happens anyway. Raises ConninfoError for all others."""
+def check_keyword(keyword: str, value: str, *, is_after_password: bool) -> bool:
+    """Whether the keyword is followed; False if it says what happens anyway. Raises ConninfoError for all others.
+
+    `is_after_password`: what comes there may be the rest of a password, however much it looks like a keyword.
+    """
     if keyword in VARIABLES:
         return True
     if keyword not in _NOT_FOLLOWED:
-        hint = did_you_mean(keyword, VARIABLES)
+        hint = None if is_after_password else did_you_mean(keyword, VARIABLES)
         raise ConninfoError(
             "the connection string has an unknown keyword",
             # What is no misspelt keyword may be a part of a password.

@@ -1,6 +1,8 @@
 """The two forms of a connection string: `postgresql://user@host/database?keyword=value` and `host=... dbname=...`.
 
-Both follow fe-connect.c of PostgreSQL 18 character by character; errors say where, but show no value.
+Both follow fe-connect.c of PostgreSQL 18 character by character, with one exception. A URL with an `@` that does not
+end the login is refused: libpq would take the rest of a password for a host or a database, which are shown. Errors say
+where, but show no value.
 """
 
 from __future__ import annotations
@@ -9,12 +11,12 @@ import re
 from dataclasses import dataclass, field
 from typing import Final
 
-from headrace.model.conninfo.keywords import ConninfoError, check_keyword
-from headrace.model.suggest import show_name
+from headrace.model.conninfo.keywords import VARIABLES, ConninfoError, check_keyword
 
 URL_SCHEMES: Final = ("postgresql", "postgres")
 _URL = re.compile(r"(?:postgresql|postgres)://(.*)", re.DOTALL)
 _BLANKS: Final = " \t\n\r\f\v"
+_PERCENT_CODES: Final = "Write special characters of user and password as percent codes, `@` as %40 and `/` as %2F."
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +42,7 @@ def parse_conninfo(text: str) -> ConninfoText:
     for keyword, value, written in pairs:
         if keyword == "ssl" and url and value == "true":  # as JDBC writes it
             keyword, value = "sslmode", "require"
-        if check_keyword(keyword, value):
+        if check_keyword(keyword, value, is_after_password=password_text is not None):
             values[keyword] = value
             if keyword == "password":
                 password_text = written
@@ -54,10 +56,16 @@ Pair = tuple[str, str, str]
 def _url_pairs(rest: str) -> list[Pair]:
     """`rest` stands behind `postgresql://`. A later pair wins over an earlier one."""
     pairs: list[Pair] = []
-    login = re.match(r"([^@/]*)@", rest)
-    if login:
-        rest = rest[login.end() :]
-        user, _, password = login[1].partition(":")
+    login, at, behind_login = rest.rpartition("@")
+    if at:
+        if "@" in login or "/" in login:
+            raise ConninfoError(
+                "the URL of the connection has an `@` that does not end user and password",
+                expected="one `@`, between the password and the host, and no `/` before it",
+                hint=_PERCENT_CODES,
+            )
+        rest = behind_login
+        user, _, password = login.partition(":")
         pairs += _present("user", user) + _present("password", password)
     hosts, ports, rest = _url_hosts(rest)
     pairs += _present("host", ",".join(hosts)) + _present("port", ",".join(ports))
@@ -88,7 +96,7 @@ def _url_hosts(rest: str) -> tuple[list[str], list[str], str]:
             raise ConninfoError(
                 "the URL of the connection has text behind a host that is no port",
                 expected="`:port`, `,host`, `/database` or `?keyword=value`",
-                hint="Write special characters of user and password as percent codes, `@` as %40 and `/` as %2F.",
+                hint=_PERCENT_CODES,
             )
         rest = rest[1:]
 
@@ -151,7 +159,9 @@ def _key_value_pairs(text: str) -> list[Pair]:
         if text.startswith("'", position):
             value = _QUOTED.match(text, position)
             if value is None:
-                raise ConninfoError(f"the value of `{show_name(keyword[1])}` in the connection string is not closed")
+                # What is no keyword may be a part of a password.
+                whose = f"the value of `{keyword[1]}`" if keyword[1] in VARIABLES else "a value"
+                raise ConninfoError(f"{whose} in the connection string is not closed")
             written = value[1]
         else:
             value = _UNQUOTED.match(text, position)

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from headrace.errors import ExpressionFailedError, InternalError
 from headrace.model import Scope, Variable
-from headrace.model.redaction import MINIMUM_SECRET_CHARACTERS
+from headrace.model.redaction import secret_texts
 from headrace.model.resolver import to_text
 from headrace.model.rows import Rows
 from headrace.model.scope import variable_sql_type
@@ -81,9 +81,8 @@ class Frame:
     def _keep_secret(self, variable: Variable, value: object) -> None:
         texts = value if isinstance(value, list) else [value]
         for text in texts if variable.is_secret else ():
-            shown = "" if text is None or isinstance(text, (bool, Rows)) else to_text(text).strip()
-            if len(shown) >= MINIMUM_SECRET_CHARACTERS:
-                self._secrets.add(shown)
+            if text is not None and not isinstance(text, (bool, Rows)):
+                self._secrets.update(secret_texts(to_text(text)))
 
     def value(self, name: str) -> object:
         """The value of a variable."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from headrace.errors import HeadraceError, SqlError
-from headrace.model import BoundPackage
+from headrace.model import BoundPackage, holds_secret
 from headrace.model.scripts import use_of
 from headrace.model.spec_leaves import SqlSpec
 from headrace.model.sql_text import SqlTextError, split_statements
@@ -93,7 +93,8 @@ class SqlExecution:
         """Names of variables whose values must not be written down."""
         declared = {variable.name for variable in declared_variables(self._context.package) if variable.is_secret}
         shown = {name: to_mark({name: value}, ()) for name, value in outputs.items()}
-        return {name for name, text in shown.items() if name in declared or self._context.redact(text) != text}
+        secrets = tuple(self._context.package.secrets)  # a copy: other tasks may find secrets meanwhile
+        return {name for name, text in shown.items() if name in declared or holds_secret(text, secrets)}
 
     def inside(self, session: SqlSession) -> dict[str, object]:
         """The outputs of the statements, in a transaction that is open and stays open."""
