@@ -9,6 +9,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from headrace.private_files import make_folder, write_text
+
 
 def keep(folder: Path, file_stem: str, kind: str, document: object) -> None:
     """Writes it; None: there is nothing, whatever an earlier attempt has written. That it cannot fails no load: then
@@ -19,9 +21,9 @@ def keep(folder: Path, file_stem: str, kind: str, document: object) -> None:
         if document is None:
             path.unlink(missing_ok=True)
             return
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder, parents=True, exist_ok=True)
         waiting = path.with_name(f".{path.name}")
-        waiting.write_text(json.dumps(document), encoding="utf-8")
+        write_text(waiting, json.dumps(document), encoding="utf-8")
         waiting.replace(path)
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from headrace.errors import OutputError
+from headrace.private_files import open_file
 from headrace.report.page import page
 from headrace.report.run_files import read_run
 from headrace.run.whole_file import written_whole
@@ -56,8 +57,10 @@ def write_report(folder: Path, output: Path | None = None, against: Path | None 
 def _write(path: Path, document: bytes, *, is_chosen: bool) -> None:
     """Whole or not at all: somebody may be looking at the report of a run that goes on."""
     try:
-        with written_whole(path) as unfinished:
-            unfinished.write_bytes(document)
+        # A file that somebody has named is theirs to share; that of the run folder is not.
+        opened = open if is_chosen else open_file
+        with written_whole(path) as unfinished, opened(unfinished, "wb") as file:
+            file.write(document)
     except OSError as error:
         hint = "Choose another file with --output." if is_chosen else "Choose a file elsewhere with --output."
         raise OutputError(

@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 from headrace.errors import LedgerError
+from headrace.private_files import open_file
 from headrace.run.redact import Redactor
 
 Listener = Callable[[Mapping[str, Any]], None]
@@ -43,7 +44,7 @@ class EventLog:
         self._given_up = False
         try:
             # A name that is not UTF-8 may be part of a message.
-            self._file = path.open("a", encoding="utf-8", errors="backslashreplace")
+            self._file = open_file(path, "a", encoding="utf-8", errors="backslashreplace")
         except OSError as error:
             raise LedgerError(
                 "cannot write the events of the run",

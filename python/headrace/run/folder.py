@@ -1,5 +1,5 @@
 """The folder of one run: `<runs>/<run id>/` with JSON documents (request, environment, sources,
-partitions, summary), events.jsonl, metrics.jsonl and rejects/.
+partitions, summary), events.jsonl, metrics.jsonl and rejects/. Only its owner may look into it.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from headrace.errors import CommandLineError, LedgerError
+from headrace.private_files import make_folder, open_file, write_text
 
 DEFAULT_RUNS_FOLDER = Path(".headrace") / "runs"
 _ATTEMPTS = 5
@@ -120,10 +121,10 @@ class RunFolder:
             for _ in range(_ATTEMPTS):
                 folder = cls((run_id := new_run_id(now)), runs_folder / run_id)
                 try:
-                    folder.path.mkdir()
+                    make_folder(folder.path)
                 except FileExistsError:
                     continue
-                folder.rejects.mkdir()
+                make_folder(folder.rejects)
                 return folder
         except OSError as error:
             raise LedgerError(
@@ -187,7 +188,7 @@ class RunFolder:
         """
         token = secrets.token_hex(8)
         try:
-            self._attempt_file.write_text(token, encoding="ascii")
+            write_text(self._attempt_file, token, encoding="ascii")
             self._attempt = token
             self.summary.unlink(missing_ok=True)
             self._renew_rejects()
@@ -211,7 +212,7 @@ class RunFolder:
         old = self.path / "rejects.old"
         if self.rejects.exists() and not old.exists():
             self.rejects.rename(old)
-        self.rejects.mkdir(exist_ok=True)
+        make_folder(self.rejects, exist_ok=True)
         if old.exists():
             for file in old.iterdir():
                 if not file.name.startswith("."):
@@ -251,7 +252,7 @@ class RunFolder:
         """Writes a JSON document whole or not at all: a temporary name, then rename. Raises LedgerError."""
         temporary = path.with_name(f".{path.name}")
         try:
-            with temporary.open("w", encoding="utf-8", errors="backslashreplace") as file:
+            with open_file(temporary, "w", encoding="utf-8", errors="backslashreplace") as file:
                 json.dump(document, file, indent=2, ensure_ascii=False)
                 file.write("\n")
                 file.flush()

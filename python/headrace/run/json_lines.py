@@ -6,9 +6,10 @@ import json
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import IO, Any, Final
 
 from headrace.errors import LedgerError
+from headrace.private_files import open_file
 
 _BLOCK_BYTES: Final = 1 << 16
 
@@ -16,7 +17,7 @@ _BLOCK_BYTES: Final = 1 << 16
 def add_line(path: Path, document: Mapping[str, Any], what: str) -> None:
     """Writes a line; it is on disk when this returns. `what` it says, for messages. Raises LedgerError."""
     try:
-        with path.open("a+b") as file:
+        with open_file(path, "a+b") as file:
             file.truncate(_end_of_lines(file))
             file.write(json.dumps(document, ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n")
             file.flush()
@@ -50,7 +51,7 @@ def lines(run_id: str, path: Path) -> Iterator[tuple[dict[str, Any], int]]:
         ) from error
 
 
-def _end_of_lines(file: BinaryIO) -> int:
+def _end_of_lines(file: IO[bytes]) -> int:
     """Behind the last whole line: what follows was cut off while it was written, and would damage the next one."""
     end = file.seek(0, os.SEEK_END)
     while end > 0:

@@ -12,6 +12,7 @@ import duckdb
 
 from headrace.errors import CommandLineError, OutputError
 from headrace.model import new_instance
+from headrace.private_files import open_file, write_text
 from headrace.run.number_list import Stretches, count_numbers, number_list, stretches
 from headrace.run.rejected import Choice, RejectedRun, RejectedTable
 from headrace.run.whole_file import written_whole
@@ -130,7 +131,7 @@ def _copy(source: BinaryIO, copy: BinaryIO, count: int) -> None:
 
 def _write_lines(run: RejectedRun, choice: Choice, path: Path) -> int:
     count = 0
-    with path.open("w", encoding="utf-8") as lines:
+    with open_file(path, "w", encoding="utf-8") as lines:
         for table in run.tables:
             of_table = {"run_id": run.run_id, "task": table.task, "table": table.table}
             for row in table.chosen(choice):
@@ -145,7 +146,8 @@ def _convert(lines: Path, parquet: Path) -> None:
     read = f"read_json({_quoted(str(lines))}, format = 'newline_delimited', columns = {{{columns}}})"
     try:
         with new_instance({"memory_limit": _MEMORY, "threads": "1"}) as connection:
-            connection.execute(f"COPY (SELECT * FROM {read}) TO {_quoted(str(parquet))} (FORMAT parquet)")
+            options = "FORMAT parquet, USE_TMP_FILE false"  # a file of another name would be everybody's to read
+            connection.execute(f"COPY (SELECT * FROM {read}) TO {_quoted(str(parquet))} ({options})")
     except duckdb.Error as error:
         raise OutputError(
             "rejects cannot be written as Parquet", at={"file": str(parquet)}, found=str(error).split("\n")[0]
@@ -159,9 +161,11 @@ def _quoted(text: str) -> str:
 
 @contextmanager
 def _written(path: Path) -> Iterator[Path]:
-    """A name to write under, which becomes `path` when all is written."""
+    """A name to write under, which becomes `path` when all is written, and which only its owner may read."""
     try:
         with written_whole(path) as unfinished:
+            if unfinished != path:
+                write_text(unfinished, "")  # whoever writes to it later: nobody else may read rows
             yield unfinished
     except OSError as error:
         raise OutputError(

@@ -17,6 +17,7 @@ from headrace import core
 from headrace.errors import CommandLineError, HeadraceError, InternalError, LedgerError
 from headrace.model import BoundPackage, DataFlowTask, FileSource, GatheredSource, RejectBounds, RejectLimits, Task
 from headrace.planning import DataFlowPlan, ReplayPlan, RunPlan, SourcePart, SourceSnapshot, counted, display_name
+from headrace.private_files import make_folder, open_file
 from headrace.run import request as requests
 from headrace.run.flow_records import with_late_flows
 from headrace.run.flow_sources import PreparedFlow
@@ -442,9 +443,9 @@ def _keep(folder: RunFolder, file: Path | None, names: dict[str, str]) -> tuple[
     place = _COPY_FOLDER / _copy_name(file)
     copy_path = folder.path / place
     try:
-        copy_path.parent.mkdir()
+        make_folder(copy_path.parent)
         hashed = hashlib.sha256()
-        with copy_path.open("wb") as copy:
+        with open_file(copy_path, "wb") as copy:
             if file is not None:
                 with file.open("rb") as source:
                     while window := source.read(_COPY_BYTES):

@@ -14,6 +14,7 @@ from typing import IO, Any, Final
 from headrace.errors import LedgerError
 from headrace.model import Column
 from headrace.model.url_logins import REPLACEMENT
+from headrace.private_files import open_file
 from headrace.run import request as requests
 from headrace.run.folder import RunFolder
 from headrace.run.number_list import Stretch
@@ -212,7 +213,7 @@ def _chosen(rows: Iterator[RejectRow], named: Sequence[Stretch]) -> Iterator[Rej
 def _written(path: Path) -> Iterator[IO[bytes]]:
     """A file that a power cut does not take away."""
     try:
-        with path.open("wb") as output:
+        with open_file(path, "wb") as output:
             yield output
             output.flush()
             os.fsync(output.fileno())

@@ -14,6 +14,7 @@ from typing import Any, Final
 from headrace.errors import CommandLineError, FileChangedError, LedgerError, PackageError
 from headrace.model import BoundPackage
 from headrace.planning import Partitioning, RunPlan, SourceSnapshot, counted
+from headrace.private_files import write_text
 from headrace.run.control.selection import ALL_TASKS, Choice
 from headrace.run.flow_records import FlowRecords, add_record, records
 from headrace.run.folder import RESUME, VERIFY, Purpose, RunFolder
@@ -89,7 +90,7 @@ def attempt(folder: RunFolder, *, is_resumed: bool) -> int:
         number = int(path.read_text(encoding="ascii")) + 1
     except (OSError, ValueError):
         number = 2
-    path.write_text(str(number), encoding="ascii")
+    write_text(path, str(number), encoding="ascii")
     return number
 
 

@@ -45,7 +45,8 @@ impl Folder {
     pub fn create(&self, path: &Path) -> io::Result<File> {
         let _ = self.remove(path);
         let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
-        Ok(openat(self.opened()?, name(path), flags, Mode::from_raw_mode(0o666))?.into())
+        // Rows are nobody else's business.
+        Ok(openat(self.opened()?, name(path), flags, Mode::RUSR | Mode::WUSR)?.into())
     }
 
     /// A file for reading.

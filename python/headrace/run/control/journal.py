@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from headrace.errors import LedgerError
+from headrace.private_files import FILE_MODE
 
 
 @dataclass
@@ -63,7 +64,7 @@ class Journal:
         self._lines = 0
         keep = self._read() if path.exists() else 0
         try:
-            self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
+            self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, FILE_MODE)
             if os.fstat(self._file).st_size > keep:
                 os.ftruncate(self._file, keep)
         except OSError as error:

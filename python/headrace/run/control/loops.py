@@ -20,6 +20,7 @@ from headrace.model.spec_tasks import ForeachRangeSpec, ForeachSpec
 from headrace.model.suggest import show_value
 from headrace.model.validation import place_name
 from headrace.model.variable_values import UnfitValueError, fitted
+from headrace.private_files import make_folder, open_file
 from headrace.run.control.journal import Entry, Journal
 from headrace.run.control.place import Place
 from headrace.run.control.stored_values import SECRET, from_stored, to_stored
@@ -188,8 +189,8 @@ class Loops:
         count, digest = 0, hashlib.sha256()
         held: list[tuple[str, Values]] | None = None
         try:
-            self._folder.mkdir(exist_ok=True)
-            with temporary.open("wb") as file:
+            make_folder(self._folder, exist_ok=True)
+            with open_file(temporary, "wb") as file:
                 for label, row in rest:
                     stored = {key: to_stored(value, self._is_secret) for key, value in row.items()}
                     if SECRET in stored.values() or self._is_secret(label):

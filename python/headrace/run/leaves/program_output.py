@@ -13,6 +13,7 @@ from typing import Final, Protocol
 
 from headrace.errors import on_one_line
 from headrace.model.suggest import shorten
+from headrace.private_files import make_folder, open_file
 
 # Of the texts that are read at once; longer lines are kept in pieces.
 _PENDING_CHARACTERS: Final = 65_536
@@ -112,8 +113,8 @@ class LogFile:
         if not self._is_open:
             return
         try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            with self.path.open("a", encoding="utf-8", errors="backslashreplace", newline="") as file:
+            make_folder(self.path.parent, parents=True, exist_ok=True)
+            with open_file(self.path, "a", encoding="utf-8", errors="backslashreplace", newline="") as file:
                 file.write(text)
             self.is_written = True
         except OSError as error:

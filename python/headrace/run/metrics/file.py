@@ -10,10 +10,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
+from headrace.private_files import FILE_MODE
 from headrace.run.redact import Redactor
 
 _FLAGS: Final = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
-_MODE: Final = 0o666
 # Their texts are words of Headrace, which readers look up; a password that is one of them must not break that.
 _OWN_WORDS: Final = frozenset({"kind", "at", "type", "doing", "transport", "limit", "next_limit"})
 
@@ -36,7 +36,7 @@ class MetricsFile:
         self._lock = threading.Lock()
         self._descriptor: int | None = None
         try:
-            self._descriptor = os.open(path, _FLAGS, _MODE)
+            self._descriptor = os.open(path, _FLAGS, FILE_MODE)
             self._end_last_line(self._descriptor)
         except OSError as error:
             self._give_up(error)
