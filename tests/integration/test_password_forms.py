@@ -21,6 +21,7 @@ from tests.integration.passwords import Password, passwords_of
 # Nobody listens there: a run gets as far as it can without the right password.
 SERVER = "127.0.0.1:9/sales?connect_timeout=1"
 PACKAGE = SALES.replace("parameters:\n", "parameters:\n  warehouse: {type: string}\n")
+ENVIRONMENTS = "headrace: 1\nenvironments: {here: {connections: {warehouse: URL}}}\n"
 
 
 def raw_url(password: Password) -> str:
@@ -102,9 +103,7 @@ def places(text: str) -> dict[str, Given]:
             environment={"SECRET": option}, arguments=["--connection", "warehouse=${env:SECRET}"]
         ),
         "environment": Given(
-            files={
-                "environments.yaml": f"environments: {{here: {{connections: {{warehouse: {json.dumps(option)}}}}}}}\n"
-            },
+            files={"environments.yaml": ENVIRONMENTS.replace("URL", json.dumps(option))},
             arguments=["--env", "here"],
         ),
         "parameter": Given('{type: postgres, url: "${warehouse}"}', arguments=["--set", f"warehouse={text}"]),

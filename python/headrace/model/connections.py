@@ -12,7 +12,7 @@ from typing import Any
 from headrace.errors import CommandLineError
 from headrace.model.conninfo import ConnectionParameters, ConninfoError, Surroundings, parse_conninfo, resolve
 from headrace.model.home import HOME_HINT, begins_with_home, is_url_with_login
-from headrace.model.redaction import MINIMUM_SECRET_CHARACTERS, holds_secret, redact, secret_texts
+from headrace.model.redaction import MINIMUM_SECRET_CHARACTERS, PUBLIC_VARIABLES, holds_secret, redact, secret_texts
 from headrace.model.spec import (
     DEFAULT_LOCK_TIMEOUT_SECONDS,
     DEFAULT_STALL_TIMEOUT_SECONDS,
@@ -278,7 +278,8 @@ def _with_variables(name: str, url: str, environ: Mapping[str, str], secrets: se
                 found=reference[0],
                 hint=f"Set it before the command: {variable}=... headrace ...",
             )
-        secrets.update(secret_texts(environ[variable]))
+        if variable not in PUBLIC_VARIABLES:
+            secrets.update(secret_texts(environ[variable]))
         return environ[variable]
 
     return _VARIABLE.sub(value, url)

@@ -22,7 +22,7 @@ from headrace.model.spec import ParameterSpec
 from headrace.model.spec_environments import EnvironmentsSpec
 from headrace.model.suggest import did_you_mean, one_of, show_name
 from headrace.model.validation import place_name, validate, validate_slot
-from headrace.model.yaml_reader import Document, DocumentPath
+from headrace.model.yaml_reader import Document, DocumentPath, value_at
 
 ENVIRONMENTS_FILE: Final = "environments.yaml"
 
@@ -74,6 +74,13 @@ def choose(document: Document, name: str, problems: ProblemCollector, system: Ma
             hint=did_you_mean(name, known) or "Define it there, or correct --env.",
         )
     return Environment(document, ("environments", name), known[name] or {})
+
+
+def public_in_environment(package: Document, path: DocumentPath) -> bool:
+    """Whether the value at `path` of a file of environments is that of a parameter of the package that says `secret:
+    false`.
+    """
+    return path[2:3] == ("parameters",) and value_at(package, ("parameters", path[3], "secret")) is False
 
 
 class EnvironmentBinder:

@@ -32,6 +32,7 @@ from headrace.model.environments import (
     EnvironmentBinder,
     EnvironmentConnections,
     choose,
+    public_in_environment,
 )
 from headrace.model.expressions import ExpressionEvaluator
 from headrace.model.flow_binder import Environment as FlowEnvironment
@@ -368,7 +369,8 @@ class _PackageLoader:
 
     def _in_environment(self, environment: Environment, system: Mapping[str, object]) -> EnvironmentBinder:
         document = environment.document
-        leaves = BindingLeaves(document, self._problems, self._environ, self._evaluator, self._folder)
+        public = partial(public_in_environment, self._document)
+        leaves = BindingLeaves(document, self._problems, self._environ, self._evaluator, self._folder, public)
         return EnvironmentBinder(
             environment, Resolver(document, self._problems, leaves), self._problems, Scope(system=system)
         )

@@ -17,7 +17,7 @@ from headrace.model.parameter_values import (
 )
 from headrace.model.problems import ProblemCollector
 from headrace.model.references import has_reference
-from headrace.model.resolver import Resolver
+from headrace.model.resolver import Resolver, secret_texts_of
 from headrace.model.scope import Scope, declared_sql_type, is_unknown
 from headrace.model.settings import SettingKind
 from headrace.model.spec import ParameterSpec
@@ -192,6 +192,9 @@ def bind_parameters(
         path: DocumentPath = ("parameters", name, "default")
         default = resolver.resolve(spec.default, Slot(object, kind=SettingKind.VALUE), path, Scope(system=system))
         values[name] = _from_default(name, spec, default, package_folder, document, problems)
+    for name, spec in specs.items():
+        if spec.secret:
+            problems.secrets.update(secret_texts_of(values[name]))
     return BoundParameters(
         values,
         {name: name in given for name in specs},

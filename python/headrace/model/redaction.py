@@ -1,4 +1,6 @@
-"""Keep secrets out of texts: literal values that came from `${env:X}` or `${file:X}`, and the logins of URLs."""
+"""Keep secrets out of texts: literal values that came from `${env:X}` or `${file:X}`, or that a declaration says are
+secret; and the logins of URLs.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +8,15 @@ import json
 import os
 import weakref
 from collections.abc import Collection, Iterable, Iterator
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from headrace.model.suggest import CUT_MARK
 from headrace.model.url_logins import REPLACEMENT, hide_logins, holds_password
 
 # Shorter values cannot be kept secret, and replacing them would garble every text that holds a digit.
 MINIMUM_SECRET_CHARACTERS = 4
+# Environment variables that everybody knows: were they secrets, paths and user names would be hidden in all texts.
+PUBLIC_VARIABLES: Final = frozenset({"HOME", "USER", "PWD", "TMPDIR"})
 
 
 class Secrets(set[str]):

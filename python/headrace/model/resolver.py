@@ -9,16 +9,17 @@ from __future__ import annotations
 import getpass
 import platform
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import date, datetime
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
 from headrace.model.annotations import Slot
 from headrace.model.expressions import ExpressionError, ExpressionEvaluator
 from headrace.model.problems import ProblemCollector
-from headrace.model.redaction import secret_texts
+from headrace.model.redaction import PUBLIC_VARIABLES, secret_texts
 from headrace.model.references import (
     Reference,
     ReferenceSyntaxError,
@@ -31,7 +32,7 @@ from headrace.model.settings import SettingKind
 from headrace.model.suggest import did_you_mean, one_of, quote, show_name, show_value
 from headrace.model.validation import UNRESOLVED, place_name
 from headrace.model.visible import inner_scope
-from headrace.model.yaml_reader import Document, DocumentPath
+from headrace.model.yaml_reader import Document, DocumentPath, value_at
 from headrace.model.yaml_scalars import resolve_plain
 
 # Larger files are not secrets or settings.
@@ -206,6 +207,13 @@ def to_text(value: object) -> str:
     return str(value)
 
 
+def secret_texts_of(value: object) -> set[str]:
+    """What must be kept out of texts for a value of a variable or parameter that is a secret."""
+    held = [item for item in (value if isinstance(value, list) else [value]) if item is not None]
+    texts = [to_text(item) for item in held if not isinstance(item, (bool, Rows)) and not is_unknown(item)]
+    return set().union(*map(secret_texts, texts))
+
+
 class StaticLeaves:
     """Checks the names of references; values stay unknown."""
 
@@ -260,12 +268,17 @@ class BindingLeaves:
         environ: Mapping[str, str],
         evaluator: ExpressionEvaluator,
         folder: Path,
+        is_public: Callable[[DocumentPath], bool] | None = None,
     ) -> None:
+        """`is_public`: whether a value from outside may be shown where it is put in; by default, as the declaration of
+        its parameter or variable says.
+        """
         self._document = document
         self._problems = problems
         self._environ = environ
         self._evaluator = evaluator
         self._folder = folder
+        self._is_public = is_public or partial(declared_public, document)
 
     def reference(self, reference: Reference, path: DocumentPath, scope: Scope) -> object:
         """The value; UNRESOLVED, with a problem noted, if there is none."""
@@ -313,7 +326,8 @@ class BindingLeaves:
                 hint=f"Set it before the command: {reference.name}=... headrace ...",
             )
             return UNRESOLVED
-        self._problems.secrets.update(secret_texts(value))
+        if reference.name not in PUBLIC_VARIABLES:
+            self._keep_secret(value, path)
         return value
 
     def _file(self, reference: Reference, path: DocumentPath) -> object:
@@ -337,8 +351,22 @@ class BindingLeaves:
                 hint="The path is relative to the package file.",
             )
             return UNRESOLVED
-        self._problems.secrets.update(secret_texts(value))
+        self._keep_secret(value, path)
         return value
+
+    def _keep_secret(self, value: str, path: DocumentPath) -> None:
+        if not self._is_public(path):
+            self._problems.secrets.update(secret_texts(value))
+
+
+def declared_public(document: Document, path: DocumentPath) -> bool:
+    """Whether the value at `path` is that of a parameter or variable whose declaration says `secret: false`."""
+    for end in range(2, len(path)):
+        kind, key = path[end - 2], path[end]
+        is_declaration = end == 2 or path[end - 4] == "tasks"
+        if is_declaration and (kind, key) in (("parameters", "default"), ("variables", "value")):
+            return value_at(document, (*path[:end], "secret")) is False
+    return False
 
 
 _WORD = re.compile(r"\w+")

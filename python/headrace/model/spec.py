@@ -48,6 +48,11 @@ class ParameterSpec(SpecModel):
     )
     one_of: list[Any] | None = setting("The allowed values; for a list, the allowed values of its items.", default=None)
     items: ScalarType = setting("For a list, the type of its items.", default="string")
+    secret: bool | None = setting(
+        "Whether its values are hidden in everything that is shown and stored. By default those that come from "
+        "`${env:X}` or `${file:X}` are; with `false` those in `default` and in an environment may be shown.",
+        default=None,
+    )
     description: str | None = setting("What the parameter is for.", default=None, kind=SettingKind.PROSE)
 
 

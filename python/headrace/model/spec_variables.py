@@ -28,9 +28,10 @@ class VariableSpec(SpecModel):
         "DuckDB SQL that gives that value.", default=None, kind=SettingKind.EXPRESSION, min_length=1
     )
     items: ItemType = setting("For a list, the type of its items.", default="string")
-    secret: bool = setting(
-        "Whether its values are hidden in everything that is shown and stored, as those of `${env:X}` always are.",
-        default=False,
+    secret: bool | None = setting(
+        "Whether its values are hidden in everything that is shown and stored. By default those that come from "
+        "`${env:X}` or `${file:X}` are; with `false` those in `value` may be shown.",
+        default=None,
     )
     description: str | None = setting("What the variable is for.", default=None, kind=SettingKind.PROSE)
 

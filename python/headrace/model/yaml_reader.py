@@ -61,6 +61,17 @@ class Document:
         return self.value_mark(path) if mark is None else mark
 
 
+def value_at(document: Document, path: DocumentPath) -> object:
+    """The value at a path of the document; None if there is none."""
+    value = document.value
+    for key in path:
+        try:
+            value = value[key]  # type: ignore[index]
+        except (KeyError, IndexError, TypeError):
+            return None
+    return value
+
+
 class InvalidYamlError(Exception):
     """The file is not acceptable YAML; holds at least one problem."""
 

@@ -7,9 +7,7 @@ from dataclasses import replace
 
 from headrace.errors import ExpressionFailedError, InternalError
 from headrace.model import Scope, Variable
-from headrace.model.redaction import secret_texts
-from headrace.model.resolver import to_text
-from headrace.model.rows import Rows
+from headrace.model.resolver import secret_texts_of
 from headrace.model.scope import variable_sql_type
 from headrace.model.suggest import show_value
 from headrace.model.variable_values import UnfitValueError, fitted
@@ -79,10 +77,8 @@ class Frame:
         return held
 
     def _keep_secret(self, variable: Variable, value: object) -> None:
-        texts = value if isinstance(value, list) else [value]
-        for text in texts if variable.is_secret else ():
-            if text is not None and not isinstance(text, (bool, Rows)):
-                self._secrets.update(secret_texts(to_text(text)))
+        if variable.is_secret:
+            self._secrets.update(secret_texts_of(value))
 
     def value(self, name: str) -> object:
         """The value of a variable."""
