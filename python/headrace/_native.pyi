@@ -5,6 +5,8 @@ from collections.abc import Callable
 class CoreError(Exception):
     """Its only argument is the error as JSON text."""
 
+def return_large_memory() -> None: ...
+
 class Lookup:
     def __init__(self, spec_json: str, is_cancelled: Callable[[], bool]) -> None: ...
     @staticmethod

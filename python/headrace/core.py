@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, ParamSpec, TypeVar, cast
 
 from headrace import __version__, _native
 from headrace.errors import HeadraceError, InternalError, error_from_dict
+from headrace.own_process import when_own
 
 Data = dict[str, Any]
 """A JSON object. The members are listed in crates/engine/src/spec.rs (in) and report.rs (out)."""
@@ -25,6 +26,9 @@ if _native.version() != __version__:
         f"headrace {__version__} found the core of version {_native.version()}: "
         "the installation is damaged, install it again"
     )
+
+# Memory of large rows goes back to the system at once; this concerns the whole process.
+when_own(_native.return_large_memory)
 
 
 def _translate(error: _native.CoreError) -> HeadraceError:

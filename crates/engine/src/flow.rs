@@ -16,7 +16,7 @@ use headrace_types::{CoreError, ErrorKind};
 use crate::affinity;
 use crate::destinations::Destinations;
 use crate::lookup::Lookup;
-use crate::memory_pool::{MemoryPool, return_large_memory};
+use crate::memory_pool::MemoryPool;
 use crate::meter::StreamMeter;
 use crate::outcome::{Outcome, lock};
 use crate::queue::{Group, Queue};
@@ -233,7 +233,6 @@ impl Flow {
         destinations: Destinations,
         readers: Vec<Option<BatchReader>>,
     ) -> Self {
-        return_large_memory();
         let (joined, kept_accounts) = (JoinedRanges::default(), KeptAccounts::open(&spec));
         let Work { to_load, first, known } = Work::of(&spec, &joined, &kept_accounts);
         let queue = Queue::new(destinations.groups(to_load), &spec.source.epochs, first);

@@ -43,6 +43,7 @@ mod transforms;
 mod unified;
 
 pub use flow::Flow;
+pub use memory_pool::return_large_memory;
 pub use sink::arrow::BatchReader;
 pub use stream::Arriving;
 pub use transforms::{Failure, FailureKind, Window};

@@ -20,6 +20,8 @@ const OWN_MAPPING_BYTES: libc::c_int = 4 << 20;
 
 /// Makes freed memory of large rows go back to the system at once. Left alone, glibc takes the size of the first mapping
 /// that is freed, up to 32 MB, as the size below which memory comes from its heaps, and keeps what is freed there.
+///
+/// This concerns all of the process: only for one that runs nothing else.
 pub fn return_large_memory() {
     #[cfg(target_env = "gnu")]
     // SAFETY: sets a number of the allocator, under its own lock; allocations that exist are not concerned.

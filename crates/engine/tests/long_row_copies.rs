@@ -28,6 +28,7 @@ fn peak_megabytes() -> u64 {
 
 #[test]
 fn one_long_row_at_a_time_is_on_its_way() {
+    headrace_engine::return_large_memory(); // as the command line does in its own process
     let server = session(|mut stream| {
         while let Some((tag, body)) = request(&mut stream) {
             let answer = match tag {

@@ -68,6 +68,7 @@ fn peak_megabytes() -> u64 {
 
 #[test]
 fn lines_around_64_mb_need_that_much_memory_and_no_more() {
+    headrace_engine::return_large_memory(); // as the command line does in its own process
     // 200 MB of one line: rejected, never held as a whole.
     let (report, peak) = run(200 * MEGABYTE, 0, None);
     assert_eq!((report.status, report.sink.rows, report.rejects.count), (Status::Ok, 2, 1));

@@ -57,6 +57,12 @@ fn version() -> &'static str {
     env!("CARGO_PKG_VERSION")
 }
 
+/// Makes freed memory of large rows go back to the system at once, in all of the process.
+#[pyfunction]
+fn return_large_memory() {
+    headrace_engine::return_large_memory();
+}
+
 /// Names of all instruction sets that the parser can use on this machine, fastest first.
 #[pyfunction]
 fn cpu_paths() -> Vec<&'static str> {
@@ -360,6 +366,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<postgres::PostgresConnection>()?;
     module.add_class::<postgres::PostgresRows>()?;
     module.add_function(wrap_pyfunction!(version, module)?)?;
+    module.add_function(wrap_pyfunction!(return_large_memory, module)?)?;
     module.add_function(wrap_pyfunction!(cpu_path, module)?)?;
     module.add_function(wrap_pyfunction!(cpu_paths, module)?)?;
     module.add_function(wrap_pyfunction!(plan_slices, module)?)?;

@@ -12,6 +12,7 @@ import os
 import sys
 from collections.abc import Sequence
 
+from headrace import own_process
 from headrace.cli import signals
 
 # New objects, less those freed, before the young ones are looked through; Python's own 700 suits small programs.
@@ -24,6 +25,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """
     # Importing makes tens of thousands of objects that stay: the collector would look through them again and again.
     gc.set_threshold(_OBJECTS_BEFORE_COLLECTION)
+    own_process.claim()
     words = list(sys.argv[1:] if arguments is None else arguments)
     signals.end_on_signals(json_output=asks_for_json(words))
     _open_standard_files()

@@ -23,6 +23,8 @@ const MOST_TEXT_BYTES: u64 = 1 << 62;
 /// Footer of zstd's seekable format: number of frames, descriptor, magic number.
 const SEEK_FOOTER_BYTES: u64 = 9;
 const SEEK_MAGIC: u32 = 0x8F92_EAB1;
+/// Of the table, as much is read at once: its length is that of the file, which may be sparse.
+const ENTRIES_AT_ONCE: u64 = 8192;
 /// The skipped frame that holds the table.
 const SEEK_TABLE_MAGIC: u32 = 0x184D_2A5E;
 
@@ -228,23 +230,29 @@ fn seek_table(headers: &Headers<'_>, size_bytes: u64) -> io::Result<Option<ZstdF
     {
         return Ok(None);
     }
-    let mut entries = vec![0; (frames * entry_bytes) as usize];
-    if !headers.read_at(&mut entries, begin + 8)? {
-        return Ok(None);
-    }
     let mut found = ZstdFrames { window_bytes: 0, pieces: None };
     let mut pieces = Pieces::default();
     let mut at = 0;
-    for entry in entries.chunks_exact(entry_bytes as usize) {
-        match header_at(headers, at, begin.max(at))? {
-            Some(Header::Frame(frame)) => found.window_bytes = found.window_bytes.max(frame.window_bytes),
-            Some(Header::Skipped(_)) => {}
-            None => return Ok(None),
+    for first in (0..frames).step_by(ENTRIES_AT_ONCE as usize) {
+        let mut entries = vec![0; (ENTRIES_AT_ONCE.min(frames - first) * entry_bytes) as usize];
+        if !headers.read_at(&mut entries, begin + 8 + first * entry_bytes)? {
+            return Ok(None);
         }
-        pieces.add(at, u64::from(word(entry, 4)));
-        at += u64::from(word(entry, 0));
+        for entry in entries.chunks_exact(entry_bytes as usize) {
+            // A frame of no length would let the table have any number of them.
+            let (length, text_bytes) = (u64::from(word(entry, 0)), u64::from(word(entry, 4)));
+            match header_at(headers, at, begin.max(at))? {
+                Some(Header::Frame(frame)) if length > 0 => {
+                    found.window_bytes = found.window_bytes.max(frame.window_bytes);
+                }
+                Some(Header::Skipped(_)) if length > 0 => {}
+                _ => return Ok(None),
+            }
+            pieces.add(at, text_bytes);
+            at += length;
+        }
     }
-    if at == begin && frames > 1 {
+    if at == begin && frames > 1 && pieces.text_bytes <= MOST_TEXT_BYTES {
         found.pieces = Some(pieces);
     }
     Ok((at == begin).then_some(found))
@@ -294,6 +302,54 @@ mod tests {
             let bytes = [promising(7), promising(text_bytes), promising(7)].concat();
             let found = zstd_frames(&file(&bytes), bytes.len() as u64, &Stop::default()).unwrap();
             assert_eq!((found.window_bytes, found.pieces.is_some()), (text_bytes, is_cut));
+        }
+    }
+
+    /// A file that begins with `frames` and ends with a table of so many entries; those that are not given are a hole.
+    fn with_table(frames: &[u8], entries: &[(u32, u32)], count: u32) -> (File, u64) {
+        let file = file(frames);
+        let begin = frames.len() as u64;
+        let table_bytes = u64::from(count) * 8 + SEEK_FOOTER_BYTES;
+        let head = [SEEK_TABLE_MAGIC.to_le_bytes(), (table_bytes as u32).to_le_bytes()].concat();
+        let given: Vec<u8> =
+            entries.iter().flat_map(|(length, text)| [length.to_le_bytes(), text.to_le_bytes()].concat()).collect();
+        let footer = [&count.to_le_bytes()[..], &[0], &SEEK_MAGIC.to_le_bytes()].concat();
+        file.write_all_at(&[head, given].concat(), begin).unwrap();
+        let size_bytes = begin + 8 + table_bytes;
+        file.write_all_at(&footer, size_bytes - SEEK_FOOTER_BYTES).unwrap();
+        (file, size_bytes)
+    }
+
+    /// Bytes that this process has ever had in memory at once.
+    fn peak_bytes() -> u64 {
+        let status = std::fs::read_to_string("/proc/self/status").unwrap();
+        let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap();
+        line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() * 1024
+    }
+
+    #[test]
+    fn a_table_that_is_a_hole_takes_no_memory() {
+        let first = frame(0, 1);
+        // The most that the length of a skipped frame can say: 4 GB of entries, of which nothing is on the disk.
+        let most = (u32::MAX - SEEK_FOOTER_BYTES as u32) / 8;
+        for entries in [&[][..], &[(first.len() as u32, 7)], &[(first.len() as u32, 7), (0, u32::MAX)]] {
+            let (file, size_bytes) = with_table(&first, entries, most);
+            let before = peak_bytes();
+            let found = seek_table(&Headers { file: &file, stop: &Stop::default() }, size_bytes).unwrap();
+            assert_eq!(found, None);
+            assert!(peak_bytes() - before < 64 << 20, "{} bytes", peak_bytes() - before);
+        }
+    }
+
+    #[test]
+    fn tables_are_read_whatever_their_length() {
+        let one = frame(0, 1);
+        for count in [1, 2, ENTRIES_AT_ONCE as u32 - 1, ENTRIES_AT_ONCE as u32, 3 * ENTRIES_AT_ONCE as u32 + 5] {
+            let entries = vec![(one.len() as u32, 300_000); count as usize];
+            let (file, size_bytes) = with_table(&one.repeat(count as usize), &entries, count);
+            let found = seek_table(&Headers { file: &file, stop: &Stop::default() }, size_bytes).unwrap().unwrap();
+            let places = found.pieces.map_or(0, |pieces| pieces.places.len());
+            assert_eq!(places, if count == 1 { 0 } else { count as usize });
         }
     }
 
