@@ -354,7 +354,7 @@ class ExpressionFailedError(HeadraceError):
 
 
 class TrustError(HeadraceError):
-    """The package runs code of its own, and nobody has said that it may."""
+    """The package does what only a trusted package may, and nobody has said that it is one."""
 
     kind = "trust"
     exit_code = EXIT_PACKAGE_INVALID

@@ -29,7 +29,7 @@ continued where the table says *exactly once*, and repeated where it says *at le
 def page() -> str:
     """The whole page."""
     rows = [
-        f"| [`{kind.name}`](#{kind.name}) | {kind.sentence} | {kind.repeat} | {'yes' if kind.needs_trust else ''} |"
+        f"| [`{kind.name}`](#{kind.name}) | {kind.sentence} | {kind.repeat} | {_trust(kind)} |"
         for kind in TASK_KINDS.values()
     ]
     overview = "\n".join(["| kind | | when killed | needs trust |", "|---|---|---|---|", *rows])
@@ -38,11 +38,19 @@ def page() -> str:
     return "\n".join([*parts, *(_section(kind) for kind in TASK_KINDS.values())])
 
 
+def _trust(kind: TaskKind) -> str:
+    """When it needs trust; nothing for never."""
+    if kind.trusted_setting is not None:
+        return f"with `{kind.trusted_setting}: true`"
+    return "yes" if kind.needs_trust else ""
+
+
 def _section(kind: TaskKind) -> str:
     example = (EXAMPLES / f"{kind.name}.yaml").read_text(encoding="utf-8")
     facts = [f"When killed: {kind.repeat}."]
-    if kind.needs_trust:
-        facts.append("Needs trust: `--trust`, or `trusted` in the user's own config.")
+    if _trust(kind):
+        when = "" if kind.needs_trust else f" {_trust(kind)}"
+        facts.append(f"Needs trust{when}: `--trust`, or `trusted` in the user's own config.")
     if kind.is_container:
         facts.append("Holds other tasks.")
     lines = [f"## `{kind.name}`", "", kind.sentence, *_more(kind.spec), "", " ".join(facts), "", "```yaml"]

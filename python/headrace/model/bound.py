@@ -377,6 +377,7 @@ class BoundPackage:
     log_level: str = "information"
     affinity: Affinity = "none"
     description: str | None = None
+    is_trusted: bool = False
     secrets: set[str] = field(default_factory=set, repr=False)
     doubts: tuple[OpenDoubt, ...] = ()
 

@@ -24,6 +24,7 @@ from headrace.model.spec import (
 )
 from headrace.model.suggest import did_you_mean, one_of, show_value
 from headrace.model.table_names import RESERVED_SCHEMA
+from headrace.model.written_folder import leads_out, written_folder
 
 SCHEMES = ("files", "duckdb", "postgres", "null")
 # As libpq, which knows both.
@@ -141,12 +142,21 @@ def texts_to_hide(connection: Connection, secrets: Collection[str]) -> Collectio
 
 
 def connection_from_spec(
-    name: str, spec: AnyConnectionSpec, surroundings: Surroundings, secrets: frozenset[str]
+    name: str, spec: AnyConnectionSpec, surroundings: Surroundings, secrets: frozenset[str], written: object
 ) -> Connection:
-    """The connection of a package; relative paths start at the folder of the package file.
+    """The connection of a package, as it is `written` there; relative paths start at the folder of the package file.
 
-    Raises ConninfoError for a connection string that cannot be used.
+    Raises ConninfoError for a connection string that cannot be used, and for a path that values have led out of the
+    folder that is written in front of them.
     """
+    raw = written.get("path") if isinstance(written, Mapping) else None
+    folder = written_folder(raw)
+    if folder and leads_out(raw, getattr(spec, "path", folder)):
+        raise ConninfoError(
+            "a value leads out of the folder that the package names",
+            expected=f"a path below {folder}",
+            hint="Correct the value, or write the folder in front of it.",
+        )
     if isinstance(spec, FilesConnectionSpec):
         return FilesConnection(name, _absolute(surroundings.folder, spec.path), secrets)
     if isinstance(spec, DuckdbConnectionSpec):

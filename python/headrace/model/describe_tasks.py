@@ -45,7 +45,7 @@ def _task(task: Task, children: Mapping[str, ChildPackage], prefix: str) -> dict
         ],
         "join": task.join,
         "repeat": _repeat(task),
-        "needs_trust": task.about.needs_trust,
+        "needs_trust": task.needs_trust,
         "variables": [variable.name for variable in task.variables],
         "timeout_seconds": task.timeout_seconds,
         "retries": task.retry.times,

@@ -149,19 +149,19 @@ class EnvironmentBinder:
                 if isinstance(value, str)
                 else validate_slot(slot.child(name, own), value, self._document, path, self._problems)
             )
-            connection = None if spec is None else self._connection(name, spec, path, surroundings)
+            connection = None if spec is None else self._connection(name, spec, path, surroundings, raw)
             if connection is not None:
                 found[name] = connection
         return EnvironmentConnections(found, frozenset(urls))
 
     def _connection(
-        self, name: str, spec: AnyConnectionSpec | str, path: DocumentPath, surroundings: Surroundings
+        self, name: str, spec: AnyConnectionSpec | str, path: DocumentPath, surroundings: Surroundings, raw: object
     ) -> Connection | None:
         secrets = frozenset(self._problems.secrets)
         try:
             if isinstance(spec, str):
                 return connection_from_url(name, spec, surroundings)
-            return connection_from_spec(name, spec, surroundings, secrets)
+            return connection_from_spec(name, spec, surroundings, secrets, raw)
         except (ConninfoError, CommandLineError) as error:
             self._problems.add(
                 self._document,

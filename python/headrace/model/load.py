@@ -448,7 +448,7 @@ class _PackageLoader:
             return None
         surroundings = Surroundings.of_process(self._environ, self._folder)
         try:
-            return connection_from_spec(name, spec, surroundings, frozenset(self._problems.secrets))
+            return connection_from_spec(name, spec, surroundings, frozenset(self._problems.secrets), declaration)
         except ConninfoError as error:
             self._problems.add(
                 self._document,

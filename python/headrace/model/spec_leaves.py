@@ -255,6 +255,10 @@ class FileTaskSpec(SpecModel):
     missing: Literal["error", "skip"] = setting(
         "What to do if there is no such file, or none for a pattern.", default="error", kind=_VALUE
     )
+    outside: bool = setting(
+        "Whether values in the paths may lead out of the folder that is written in front of them. Needs trust.",
+        default=False,
+    )
     compression: Literal["none", "gzip"] = setting(
         "How archived files are compressed; `.gz` is added to their names.", default="none", kind=_VALUE
     )

@@ -89,6 +89,12 @@ class Task:
         return TASK_KINDS[self.kind]
 
     @property
+    def needs_trust(self) -> bool:
+        """Whether it runs only if the user trusts the package."""
+        setting = self.about.trusted_setting
+        return self.about.needs_trust or (setting is not None and self.own.get(setting) is True)
+
+    @property
     def does_work(self) -> bool:
         """Whether it can fail by itself: it only holds tasks otherwise, each of which ends on its own."""
         return not self.about.is_container or self.transaction is not None

@@ -26,6 +26,7 @@ from headrace.model.task import Task, Variable
 from headrace.model.task_connections import connection_uses
 from headrace.model.validation import UNRESOLVED, place_name, validate
 from headrace.model.variable_values import UnfitValueError, expected_of, fitted, takes_sql_type
+from headrace.model.written_folder import leads_out, paths_of, written_folder
 from headrace.model.yaml_reader import Document, DocumentPath
 
 Bound = DataFlowTask | SharedFlow | SpecModel
@@ -127,11 +128,28 @@ class Binding:
         slot = Slot(TaskSpec).child(task.kind, task.raw)
         resolved = self.resolver.resolve(task.own, slot, task.own_path, scope)
         spec = validate(task.about.spec, resolved, self._document, task.own_path, self._problems)
+        if task.kind != "file":
+            self._refuse_paths_that_lead_out(task, resolved)
         if isinstance(spec, DataFlowSpec):
             return self._flows.bind(spec, task, instance, when, scope)
         for use in () if spec is None else connection_uses(spec):
             self.names.connection(use.name, (*task.own_path, *use.path), use.role, use.types)
         return spec
+
+    def _refuse_paths_that_lead_out(self, task: Task, resolved: object) -> None:
+        for place, text, path in paths_of(task.own, resolved):
+            if leads_out(text, path):
+                folder = written_folder(text)
+                self._problems.add(
+                    self._document,
+                    (*task.own_path, *place),
+                    "a value leads out of the folder that the package names",
+                    found=quote(path),
+                    expected=f"a path below {quote(folder)}"
+                    if folder
+                    else "a path without `..`, which is not absolute",
+                    hint="Correct the value, or write the folder in front of it.",
+                )
 
     def condition(self, condition: bool | str, path: DocumentPath, scope: Scope) -> object:
         """True, false or UNRESOLVED."""

@@ -27,7 +27,8 @@ Repeat = Literal["exactly once", "at least once", "by what is inside"]
 class TaskKind:
     """One kind. `spec` is None for `set`, whose settings are the variables themselves.
 
-    `needs_trust`: runs code that the package brings along. `is_opaque`: may change files or tables in a way that
+    `needs_trust`: runs code that the package brings along; `trusted_setting`: does so, or the like, if it says `true`.
+    `is_opaque`: may change files or tables in a way that
     planning cannot foresee.
     """
 
@@ -37,6 +38,7 @@ class TaskKind:
     repeat: Repeat
     is_container: bool = False
     needs_trust: bool = False
+    trusted_setting: str | None = None
     is_opaque: bool = True
 
 
@@ -46,7 +48,13 @@ TASK_KINDS: Final[dict[str, TaskKind]] = {
         TaskKind("data_flow", DataFlowSpec, "Loads rows into a table.", "exactly once", is_opaque=False),
         TaskKind("sql", SqlSpec, "Executes statements in a database; results go into variables.", "exactly once"),
         TaskKind("process", ProcessSpec, "Runs a program.", "at least once", needs_trust=True),
-        TaskKind("file", FileTaskSpec, "Copies, moves, deletes, makes or archives files.", "exactly once"),
+        TaskKind(
+            "file",
+            FileTaskSpec,
+            "Copies, moves, deletes, makes or archives files.",
+            "exactly once",
+            trusted_setting="outside",
+        ),
         TaskKind(
             "python", PythonSpec, "Calls a Python function in a process of its own.", "at least once", needs_trust=True
         ),

@@ -1,4 +1,5 @@
-"""Whether a package may run code that it brings along: programs, and Python functions. Asked before anything runs.
+"""Whether a package may run code that it brings along, programs and Python functions, and reach files anywhere. Asked
+before anything runs.
 
 Its user says so on the command line, or once and for all in a file of their own, `~/.config/headrace/config.yaml`,
 which nobody else may be able to change: neither the file, nor what it names.
@@ -9,7 +10,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -28,7 +29,8 @@ class UserConfig(SpecModel):
     """The user's own config file."""
 
     trusted: list[str] = setting(
-        "Packages, and folders with packages, that may run programs and Python functions.", default_factory=list
+        "Packages, and folders with packages, that may run programs and Python functions, and reach any file.",
+        default_factory=list,
     )
 
 
@@ -43,7 +45,7 @@ class TrustedTask:
 
 
 def needs_trust(package: BoundPackage) -> list[TrustedTask]:
-    """The tasks of the package, and of those that are a part of it, that run code."""
+    """The tasks of the package, and of those that are a part of it, that run code or may leave their folder."""
     return list(_needing(package, ""))
 
 
@@ -59,8 +61,8 @@ def config_path(environ: Mapping[str, str]) -> Path | None:
 
 
 def check_trust(package: BoundPackage, trusted: bool, environ: Mapping[str, str]) -> None:
-    """Raises TrustError if the package runs code, the user has not said that it may (`trusted`), and the config of the
-    user does not list it; also if the config, or what it lists, could have been changed by others.
+    """Raises TrustError if the package has tasks that need trust, the user has not said that it has it (`trusted`), and
+    the config of the user does not list it; also if the config, or what it lists, could have been changed by others.
     """
     tasks = needs_trust(package)
     if trusted or not tasks:
@@ -74,10 +76,41 @@ def check_trust(package: BoundPackage, trusted: bool, environ: Mapping[str, str]
         _check_owned(file, "the package", "a trusted package that only its user can change")
 
 
+def with_trust(package: BoundPackage, trusted: bool, environ: Mapping[str, str]) -> BoundPackage:
+    """The package, with whether it is trusted: by this command, or by a config that only its user can change. Its SQL
+    reaches files only then.
+    """
+    return replace(package, is_trusted=trusted or _is_listed(package, environ))
+
+
+def is_own(path: Path) -> bool:
+    """Whether a file is as safe from others as a config has to be."""
+    try:
+        _check_owned(Path(os.path.realpath(path, strict=True)), "it", "")
+    except (OSError, TrustError):
+        return False
+    return True
+
+
+def check_stored(request: Path) -> None:
+    """Raises TrustError if somebody else could have written into the request of a run that it was trusted."""
+    _check_owned(_real(request), "the request of the run", "a run folder that only its user can change")
+
+
+def _is_listed(package: BoundPackage, environ: Mapping[str, str]) -> bool:
+    config = config_path(environ)
+    path = _real(package.path)
+    try:
+        listed = config is not None and any(_is_below(path, entry) for entry in _listed(config, environ))
+    except TrustError:
+        return False  # whoever needs trust is told by `check_trust`
+    return listed and all(is_own(file) for file in _files(package))
+
+
 def _needing(package: BoundPackage, prefix: str) -> Iterator[TrustedTask]:
     document = package.binder.surroundings.document
     for task in package.all_tasks():
-        if task.about.needs_trust:
+        if task.needs_trust:
             line = document.key_mark(task.path).line
             yield TrustedTask(f"{prefix}{task.id}", task.kind, document.file, line)
         if task.id in package.children:
@@ -191,7 +224,7 @@ def _not_trusted(package: BoundPackage, tasks: Sequence[TrustedTask], config: Pa
         shown.append(f"and {len(tasks) - _SHOWN_TASKS} more")
     line = f", or write `trusted: [{_real(package.path)}]` into {config}" if config is not None else ""
     return TrustError(
-        f"the package {package.name} runs code of its own, and is not trusted",
+        f"the package {package.name} needs trust, and is not trusted",
         at={"file": str(package.path)},
         found="\n".join(shown),
         hint=f"After a look at what they do, run it with --trust{line}.",

@@ -201,3 +201,17 @@ def test_what_belongs_to_others(home: Home, monkeypatch: pytest.MonkeyPatch) -> 
 def test_a_config_that_cannot_be_read(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     home.config.mkdir()
     assert_snapshot("trust_config_is_a_folder", home.refusal())
+
+
+@pytest.mark.parametrize(
+    ("setting", "is_needed"), [("", False), (", outside: false", False), (", outside: true", True)]
+)
+def test_a_file_task_that_may_leave_its_folder_needs_trust(home: Home, setting: str, is_needed: bool) -> None:
+    text = f'headrace: 1\npackage: tidy\ntasks: {{tidy: {{file: {{delete: "x"{setting}}}}}}}\n'
+    home.path.write_text(text)
+    assert bool(needs_trust(home.package())) is is_needed
+    if is_needed:
+        assert "tidy (file)" in home.refusal()
+    else:
+        home.check()
+    home.check(trusted=True)

@@ -14,10 +14,12 @@ from typing import Final
 from headrace.errors import FileTaskError
 from headrace.model import FilesConnection
 from headrace.model.spec_leaves import FileTaskSpec
+from headrace.model.written_folder import texts_with_values
 from headrace.run.leaves import file_matches, file_placing
 from headrace.run.leaves.base import LeafContext, LeafResult
 from headrace.run.leaves.file_failures import exists_already, failure, failures_of
 from headrace.run.leaves.file_notes import Identity, Notes, Step, step_for
+from headrace.run.leaves.file_reach import Reach, check_written, flush_folder
 
 _SHOWN_NOTES: Final = 10
 _PACKED_SUFFIXES: Final = frozenset({".gz", ".zst", ".bz2", ".xz", ".zip"})
@@ -48,11 +50,23 @@ class _Work:
         self._operation = settings.operation
         self._folder = _base_folder(settings, context)
         self._is_copy = self._operation == "copy"
+        self._from = self._reach(self._operation, settings.paths_of(self._operation) or [])
+        self._to = self._reach("to", [] if settings.to is None else [settings.to])
         texts = [str(self._folder), settings.to or "", *(settings.paths_of(self._operation) or [])]
         self._notes = Notes(context.memory, texts, context.package.secrets)
         self._bytes = 0
 
+    def _reach(self, setting: str, values: list[str]) -> Reach:
+        """What the values of a setting may lead to. One that a program has made is as it is written."""
+        raw = self._context.task.own.get(setting, values)
+        texts = [text for text, _ in texts_with_values(raw, values)]
+        return Reach(self._folder, texts, is_free=self._settings.outside)
+
     def run(self) -> LeafResult:
+        with self._from, self._to:
+            return self._done()
+
+    def _done(self) -> LeafResult:
         if self._operation == "create":
             return self._create()
         steps = self._notes.steps
@@ -62,19 +76,17 @@ class _Work:
             self._check()
             if steps:
                 self._notes.begin(steps)
-        folders: set[str] = set()
         for number, step in enumerate(steps):
             self._check()
             self._do(number, step)
-            folders.update(os.path.dirname(path) for path in (step.source, step.destination) if path is not None)
-        for folder in folders:
-            file_placing.flush_folder(folder)
+        self._from.flush({os.path.dirname(step.source) for step in steps})
+        self._to.flush({os.path.dirname(step.destination) for step in steps if step.destination is not None})
         return LeafResult(details={"files": len(steps), "bytes": self._bytes})
 
     def _create(self) -> LeafResult:
         paths = self._settings.paths_of("create") or []
         for path in paths:
-            self._make_folder(os.path.normpath(self._folder / path))
+            self._make_folder(os.path.normpath(self._folder / path), self._from)
         return LeafResult(details={"folders": len(paths)})
 
     def _check(self) -> None:
@@ -86,6 +98,9 @@ class _Work:
         """The steps. A second listing would find other files, as this task changes them: it is asked for once."""
         to = self._settings.to
         place = None if to is None else os.path.normpath(self._folder / to)
+        check_written(self._folder, self._settings.paths_of(self._operation) or [], self._from)
+        if place is not None:
+            self._to.bound(place)
         matches = file_matches.find(
             self._folder,
             self._settings.paths_of(self._operation) or [],
@@ -96,9 +111,9 @@ class _Work:
         for note in matches.notes[:_SHOWN_NOTES]:
             self._context.notice(self._context.redact(note))
         if place is not None and to is not None:
-            is_folder = to.endswith("/") or self._operation == "archive" or matches.are_many or os.path.isdir(place)
+            is_folder = to.endswith("/") or self._operation == "archive" or matches.are_many or self._is_folder(place)
             if matches.paths:
-                self._make_folder(place if is_folder else os.path.dirname(place))
+                self._make_folder(place if is_folder else os.path.dirname(place), self._to)
         taken: set[str] = set()
         for path in matches.paths:
             destination = None
@@ -108,11 +123,12 @@ class _Work:
                     destination = self._free_name(destination, taken)
                 taken.add(destination)
             with failures_of(f"{self._operation} a file", path):
-                yield step_for(path, destination, follow_links=self._is_copy)
+                reached = self._from.at(path, follow=self._is_copy)
+                yield step_for(path, destination, reached, follow_links=self._is_copy)
 
     def _why_not(self, path: str, place: str | None) -> str | None:
         """A pattern may match what is in the destination already, such as `**/*.csv` what was archived before."""
-        if place is not None and os.path.isdir(place) and os.path.realpath(os.path.dirname(path)) == _real(place):
+        if place is not None and self._is_folder(place) and os.path.realpath(os.path.dirname(path)) == _real(place):
             return "is in the destination already"
         return None
 
@@ -122,7 +138,7 @@ class _Work:
         end = ".gz" if self._settings.compression == "gzip" else ""
         for number in itertools.count():
             candidate = os.path.join(folder, _with_mark(name, self._mark(number)) + end)
-            if not os.path.lexists(candidate) and candidate not in taken:
+            if candidate not in taken and not os.path.lexists(self._to.at(candidate)):
                 return candidate
         raise AssertionError
 
@@ -146,7 +162,7 @@ class _Work:
                 )
             taken[step.destination] = step.source
             if self._operation == "archive":
-                if self._settings.compression == "gzip" and os.path.islink(step.source):
+                if self._settings.compression == "gzip" and os.path.islink(self._from.at(step.source)):
                     raise FileTaskError(
                         "a link cannot be compressed", at={"file": step.source}, hint="Name the file that it leads to."
                     )
@@ -156,27 +172,28 @@ class _Work:
     def _refuse_destination(self, step: Step, action: str) -> None:
         assert step.destination is not None
         with failures_of(action, step.destination):
-            found = Identity.of(step.destination, follow_links=self._is_copy)
-        if found is None and not os.path.lexists(step.destination):
+            destination = self._to.at(step.destination)
+            found = Identity.of(destination, follow_links=self._is_copy)
+        if found is None and not os.path.lexists(destination):
             return
         with suppress(OSError):
-            if os.path.samefile(step.source, step.destination) and found == step.identity:
+            if os.path.samefile(self._from.at(step.source), destination) and found == step.identity:
                 raise FileTaskError(
                     f"cannot {action}: source and destination are the same file",
                     at={"file": step.source},
                     found=f"`to` leads to {step.destination}",
                     hint="Correct `to`.",
                 )
-        is_folder = os.path.isdir(step.destination) and not os.path.islink(step.destination)
+        is_folder = os.path.isdir(destination) and not os.path.islink(destination)
         if is_folder or not self._settings.overwrite:
-            raise exists_already(action, step.destination)
+            raise exists_already(action, destination)
 
     # Doing it
 
     def _do(self, number: int, step: Step) -> None:
         action = f"{self._operation} {os.path.basename(step.source)}"
         with failures_of(action, step.source):
-            there = Identity.of(step.source, follow_links=self._is_copy)
+            there = self._there(step.source)
         if self._operation == "delete":
             self._delete(step, there, action)
             return
@@ -188,7 +205,7 @@ class _Work:
                 self._remove_temporary(number, destination)
             if not self._is_copy and there == step.identity:
                 with failures_of(action, step.source):
-                    os.unlink(step.source)
+                    os.unlink(self._from.at(step.source))
             self._bytes += step.identity.size
             return
         if there != step.identity:
@@ -201,15 +218,22 @@ class _Work:
             return  # that is what was wanted
         if step.is_folder:
             with failures_of(action, step.source):
-                os.rmdir(step.source)
+                os.rmdir(self._from.at(step.source))
         elif there != step.identity:
             self._context.warn(
                 self._context.redact(f"{step.source} is kept: it is not the file any more that was to be deleted")
             )
         else:
             with failures_of(action, step.source):
-                os.unlink(step.source)
+                os.unlink(self._from.at(step.source))
             self._bytes += step.identity.size
+
+    def _there(self, source: str) -> Identity | None:
+        """The file as it is now; None if it, or its folder, is gone."""
+        try:
+            return Identity.of(self._from.at(source, follow=self._is_copy), follow_links=self._is_copy)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
 
     def _is_done(self, number: int, step: Step, destination: str) -> bool:
         """Whether an earlier attempt has put the file there: the copy that it has noted, or the file itself."""
@@ -217,25 +241,27 @@ class _Work:
         if not self._is_copy:
             expected.add(step.identity)
         with failures_of("look at a file", destination):
-            return Identity.of(destination) in expected
+            return Identity.of(self._to.at(destination)) in expected
 
     def _put(self, number: int, step: Step, destination: str, action: str) -> None:
         """Places the file, or a copy of it, under a name that is free, or as `overwrite` says."""
         is_compressed, name = self._settings.compression == "gzip", os.path.basename(step.source)
         if not self._is_copy and not is_compressed:
             try:
-                self._place(number, name, step.source, destination, action)
+                self._place(number, name, self._from.at(step.source), destination, action)
                 return
             except OSError as error:
                 if error.errno != errno.EXDEV:
                     raise failure(action, destination, error) from error
-        temporary = self._temporary(number, destination)
+        with failures_of(action, step.source):
+            source = self._from.at(step.source, follow=self._is_copy)
+            temporary = self._to.at(self._temporary(number, destination))
         self._remove_temporary(number, destination)
-        if os.path.islink(step.source) and not self._is_copy:
+        if os.path.islink(source) and not self._is_copy:
             with failures_of(action, temporary):
-                os.symlink(os.readlink(step.source), temporary)
+                os.symlink(os.readlink(source), temporary)
         else:
-            file_placing.copy(step.source, temporary, compress=is_compressed, check=self._check)
+            file_placing.copy(source, temporary, compress=is_compressed, check=self._check)
         try:
             with failures_of(action, temporary):
                 copy = Identity.of(temporary)
@@ -249,15 +275,15 @@ class _Work:
             raise
         if not self._is_copy:
             # The copy's name has to be on disk before the file may go.
-            file_placing.flush_folder(os.path.dirname(destination))
+            flush_folder(os.path.dirname(self._to.at(destination)))
             with failures_of(action, step.source):
-                os.unlink(step.source)
+                os.unlink(self._from.at(step.source))
 
     def _place(self, number: int, name: str, source: str, destination: str, action: str) -> str:
         """Gives the file its name; the next free one for an archive. Raises OSError."""
         while True:
             try:
-                file_placing.place(source, destination, overwrite=self._settings.overwrite)
+                file_placing.place(source, self._to.at(destination), overwrite=self._settings.overwrite)
                 return destination
             except FileExistsError as error:
                 if self._operation != "archive":
@@ -269,7 +295,7 @@ class _Work:
     def _remove_temporary(self, number: int, destination: str) -> None:
         temporary = self._temporary(number, destination)
         with failures_of("remove what an earlier attempt has left", temporary), suppress(FileNotFoundError):
-            os.unlink(temporary)
+            os.unlink(self._to.at(temporary))
 
     def _temporary(self, number: int, destination: str) -> str:
         """A name that no pattern matches, of the same length for every file, and the same in every attempt."""
@@ -277,9 +303,14 @@ class _Work:
         mark = hashlib.sha256(text.encode("utf-8", errors="surrogateescape")).hexdigest()[:12]
         return os.path.join(os.path.dirname(destination), f".headrace-{self._context.run_id}-{mark}")
 
-    def _make_folder(self, path: str) -> None:
+    def _is_folder(self, place: str) -> bool:
+        with suppress(OSError):
+            return os.path.isdir(self._to.at(place, follow=True))
+        return False
+
+    def _make_folder(self, path: str, reach: Reach) -> None:
         try:
-            os.makedirs(path, exist_ok=True)
+            reach.make_folders(path)
         except FileExistsError as error:
             raise FileTaskError(
                 "a file stands where a folder is to be made",

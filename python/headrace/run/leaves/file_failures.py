@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import Final
 
 from headrace.errors import FileTaskError
+from headrace.run.leaves.file_reach import shown_path
 from headrace.sources.globbing import shown_name
 
 _HINTS: Final = {
@@ -31,7 +32,7 @@ def failure(what: str, path: str, error: OSError) -> FileTaskError:
     """The error for what the system has refused. `what`: such as `move orders.csv`."""
     return FileTaskError(
         f"cannot {what}",
-        at={"file": shown_name(path)},
+        at={"file": shown_name(shown_path(path))},
         found=error.strerror or str(error),
         hint=_HINTS.get(error.errno or 0, "Check the path and its disk."),
     )
@@ -51,7 +52,7 @@ def exists_already(action: str, destination: str) -> FileTaskError:
     is_folder = os.path.isdir(destination) and not os.path.islink(destination)
     return FileTaskError(
         f"cannot {action}: the destination exists",
-        at={"file": destination},
+        at={"file": shown_path(destination)},
         found="a folder of that name" if is_folder else "a file of that name",
         hint="Rename the folder, or choose another place."
         if is_folder

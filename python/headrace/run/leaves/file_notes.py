@@ -44,9 +44,9 @@ class Step:
     is_folder: bool = False
 
 
-def step_for(source: str, destination: str | None, *, follow_links: bool) -> Step:
-    """A step for a file that is there. Raises OSError."""
-    status = os.stat(source, follow_symlinks=follow_links)
+def step_for(source: str, destination: str | None, reached: str, *, follow_links: bool) -> Step:
+    """A step for a file that is there, to be looked at as `reached`. Raises OSError."""
+    status = os.stat(reached, follow_symlinks=follow_links)
     identity = Identity(status.st_size, status.st_mtime_ns, status.st_ino)
     return Step(source, destination, identity, stat.S_ISDIR(status.st_mode))
 

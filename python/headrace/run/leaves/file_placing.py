@@ -15,6 +15,7 @@ from typing import BinaryIO, Final, cast
 
 from headrace.errors import FileTaskError
 from headrace.run.leaves.file_failures import failures_of
+from headrace.run.leaves.file_reach import Reached, shown_path
 
 _BLOCK_BYTES: Final = 1_048_576
 _GZIP_LEVEL: Final = 6
@@ -65,7 +66,7 @@ def copy(source: str, temporary: str, *, compress: bool, check: Callable[[], Non
     """
     try:
         what = f"write a copy of {os.path.basename(source)}"
-        with failures_of(what, os.path.dirname(temporary)), _opened(source) as read_from:
+        with failures_of(what, os.path.dirname(shown_path(temporary))), _opened(source) as read_from:
             before = os.fstat(read_from.fileno())
             descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
             with os.fdopen(descriptor, "wb") as written_to:
@@ -90,11 +91,13 @@ def copy(source: str, temporary: str, *, compress: bool, check: Callable[[], Non
 def _opened(source: str) -> io.FileIO:
     with failures_of("read a file", source):
         # A pipe without a writer would wait for ever.
-        descriptor = os.open(source, os.O_RDONLY | os.O_NONBLOCK)
+        # What is reached has no link any more, but somebody may put one there.
+        no_link = os.O_NOFOLLOW if isinstance(source, Reached) else 0
+        descriptor = os.open(source, os.O_RDONLY | os.O_NONBLOCK | no_link)
         read_from = io.FileIO(descriptor)
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             read_from.close()
-            raise FileTaskError("only files are copied", at={"file": source}, expected="a file")
+            raise FileTaskError("only files are copied", at={"file": shown_path(source)}, expected="a file")
         return read_from
 
 
@@ -114,17 +117,7 @@ def _require_unchanged(source: str, before: os.stat_result, after: os.stat_resul
     if (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns):
         raise FileTaskError(
             "a file has changed while it was copied",
-            at={"file": source},
+            at={"file": shown_path(source)},
             found=f"{after.st_size:,} bytes in place of {before.st_size:,}",
             hint="Wait until its writer has ended.",
         )
-
-
-def flush_folder(path: str) -> None:
-    """The names in a folder are on disk when this returns, where the file system can do that."""
-    with suppress(OSError):
-        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
