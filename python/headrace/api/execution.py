@@ -15,7 +15,18 @@ from headrace.errors import PackageNotFoundError, TrustError
 from headrace.model import BoundPackage
 from headrace.model.load import read_package
 from headrace.model.yaml_reader import Document
-from headrace.run import RESUME, Listener, RunFolder, TaskChoice, check_trust, execute, load_request
+from headrace.run import (
+    RESUME,
+    Listener,
+    RunFolder,
+    TaskChoice,
+    check_stored,
+    check_trust,
+    execute,
+    load_request,
+    was_trusted,
+    with_trust,
+)
 from headrace.run.folder import DEFAULT_RUNS_FOLDER
 
 
@@ -52,8 +63,7 @@ class Execution:
 
 def start(request: Request, choice: TaskChoice, how: Execution, *, trust: bool, abandon: bool) -> RunResult:
     """A new run."""
-    package = request.bind()
-    _check_trust(package, trust)
+    package = _trusted(request.bind(), trust)
     return how(package, request=request.to_run(choice, trusted=trust), abandon=abandon)
 
 
@@ -65,14 +75,17 @@ def go_on(
     stored = load_request(folder, sets, urls)
     if document is None:
         document = _stored_document(stored.package)
-    package = bound(document, stored, is_built=False)
-    _check_trust(package, trust or stored.trusted)
+    if was_trusted(folder) and not trust:
+        check_stored(folder.request)
+    package = _trusted(bound(document, stored, is_built=False), trust or stored.trusted)
     return how(package, resumed=folder)
 
 
-def _check_trust(package: BoundPackage, trusted: bool) -> None:
+def _trusted(package: BoundPackage, trusted: bool) -> BoundPackage:
+    """The package with whether it is trusted. Raises TrustError if it has to be, and is not."""
     try:
         check_trust(package, trusted, os.environ)
+        return with_trust(package, trusted, os.environ)
     except TrustError as error:
         error.hint = error.hint and error.hint.replace("--trust", "`trust=True`")
         raise

@@ -21,7 +21,7 @@ from headrace.model.annotations import allowed_keys
 from headrace.model.load import check_document, read_package
 from headrace.model.spec import FORMAT_VERSION, PackageSpec
 from headrace.model.yaml_reader import Document, InvalidYamlError, parse_document
-from headrace.run import Listener, TaskChoice, plan_package
+from headrace.run import Listener, TaskChoice, plan_package, with_trust
 
 _SECTIONS: Final = ("parameters", "connections", "layouts", "variables", "on", "tasks")
 _BY_ARGUMENT: Final = ("headrace", "package", *_SECTIONS)
@@ -157,10 +157,11 @@ class Package(Tasks):
         only: Sequence[str] = (),
         from_: str | None = None,
         skip: Sequence[str] = (),
+        trust: bool = False,
     ) -> Plan:
-        """What a run would do, of all that can be known before. Nothing is created or changed."""
+        """What a run would do, of all that can be known before. Nothing is created or changed. `trust`: as `run`."""
         options = self._options.with_more(Options.of(parameters, connections, streams=streams, environment=environment))
-        package = self._request(options).bind()
+        package = with_trust(self._request(options).bind(), trust, os.environ)
         document = plan_package(package, TaskChoice(tuple(only), from_, tuple(skip))).to_dict()
         return Plan.of(document)
 

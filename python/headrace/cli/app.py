@@ -267,6 +267,7 @@ def check(
         int | None,
         typer.Option("--streams", metavar="N", min=1, help="Parser threads of --file.", show_default=False),
     ] = None,
+    trust: TrustOption = False,
     json: JsonOption = False,
 ) -> None:
     """Say whether a package is well-formed, without touching its data.
@@ -297,7 +298,15 @@ def check(
     if package is None:
         raise _wrong_check()
     raise typer.Exit(
-        run_check(package, sets or [], connections or [], json_output=json, connect=connect, environment=environment)
+        run_check(
+            package,
+            sets or [],
+            connections or [],
+            json_output=json,
+            connect=connect,
+            environment=environment,
+            trusted=trust,
+        )
     )
 
 
@@ -387,6 +396,7 @@ def resume(
     ] = "last",
     sets: SetOption = None,
     connections: ConnectionOption = None,
+    trust: TrustOption = False,
     runs_folder: RunsFolderOption = DEFAULT_RUNS_FOLDER,
     json: JsonOption = False,
     quiet: QuietOption = False,
@@ -404,7 +414,9 @@ def resume(
     """
     from headrace.cli.run import RunOptions, run_resume
 
-    options = RunOptions(Path(), sets or [], connections or [], None, runs_folder, json_output=json, quiet=quiet)
+    options = RunOptions(
+        Path(), sets or [], connections or [], None, runs_folder, json_output=json, quiet=quiet, trusted=trust
+    )
     raise typer.Exit(run_resume(run, options))
 
 
@@ -416,6 +428,7 @@ def verify(
     ] = "last",
     sets: SetOption = None,
     connections: ConnectionOption = None,
+    trust: TrustOption = False,
     runs_folder: RunsFolderOption = DEFAULT_RUNS_FOLDER,
     json: JsonOption = False,
     quiet: QuietOption = False,
@@ -435,7 +448,9 @@ def verify(
     from headrace.cli.verify import VerifyOptions, run_verify
 
     raise typer.Exit(
-        run_verify(VerifyOptions(run, sets or [], connections or [], runs_folder, json_output=json, quiet=quiet))
+        run_verify(
+            VerifyOptions(run, sets or [], connections or [], runs_folder, json_output=json, quiet=quiet, trusted=trust)
+        )
     )
 
 

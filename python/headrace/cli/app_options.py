@@ -101,7 +101,10 @@ MaximumOption = Annotated[
         show_default=False,
     ),
 ]
-TrustOption = Annotated[bool, typer.Option("--trust", help="Let the package run its programs and Python functions.")]
+TrustOption = Annotated[
+    bool,
+    typer.Option("--trust", help="Let the package run its programs and Python functions, and reach any file."),
+]
 LOG_LEVELS = ["error", "warning", "information", "verbose"]
 LogLevelOption = Annotated[
     str | None,

@@ -18,6 +18,7 @@ from headrace.cli.app_options import (
     SetOption,
     SkipOption,
     StreamsOption,
+    TrustOption,
     names,
     only,
     without_tilde,
@@ -33,6 +34,7 @@ def plan(
     chosen: OnlyOption = None,
     start: FromOption = None,
     skip: SkipOption = None,
+    trust: TrustOption = False,
     graph: Annotated[
         str | None,
         typer.Option(
@@ -93,6 +95,7 @@ def plan(
         only=names(chosen),
         start=start,
         skip=names(skip),
+        trusted=trust,
     )
     if graph is not None:
         from headrace.cli.plan_graph import run_plan_graph

@@ -14,6 +14,7 @@ from headrace.cli.app_options import (
     QuietOption,
     RunsFolderOption,
     SetOption,
+    TrustOption,
     without_tilde,
 )
 
@@ -117,6 +118,7 @@ def replay(
     ] = None,
     sets: SetOption = None,
     connections: ConnectionOption = None,
+    trust: TrustOption = False,
     runs_folder: RunsFolderOption = DEFAULT_RUNS_FOLDER,
     json: JsonOption = False,
     quiet: QuietOption = False,
@@ -141,6 +143,8 @@ def replay(
     options = ReplayOptions(file, table, rows, drop, limit)
     raise typer.Exit(
         run_replay(
-            ReplayCommand(run, options, sets or [], connections or [], runs_folder, json_output=json, quiet=quiet)
+            ReplayCommand(
+                run, options, sets or [], connections or [], runs_folder, json_output=json, quiet=quiet, trusted=trust
+            )
         )
     )

@@ -46,9 +46,11 @@ def run_check(
     json_output: bool,
     connect: bool = False,
     environment: str | None = None,
+    trusted: bool = False,
 ) -> int:
     """Check and print what was found; problems are raised as one PackageError. Returns the exit code."""
     package = model.load_package(path, sets=sets, connections=connections, environment=environment, environ=os.environ)
+    package = run.with_trust(package, trusted, os.environ)
     described = model.describe(package)
     destinations = list(run.inspect_destinations(package)) if connect else []
     error = _not_ready(destinations)

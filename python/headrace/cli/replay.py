@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import headrace.run as run
-from headrace.cli.run import RunOptions, execute_and_report, load_requested
+from headrace.cli.run import RunOptions, execute_and_report, load_requested, request_again
 
 
 @dataclass(frozen=True)
@@ -20,12 +20,13 @@ class ReplayCommand:
     runs_folder: Path
     json_output: bool
     quiet: bool
+    trusted: bool = False
 
 
 def run_replay(command: ReplayCommand) -> int:
     """Replay and report; returns the exit code."""
     of = run.RunFolder.find(command.runs_folder, command.run_name, run.REPLAY)
-    request = run.load_request(of, command.sets, command.connections)
+    request = request_again(of, command.sets, command.connections, trusted=command.trusted)
     package = load_requested(request)
     replay = run.begin_replay(of, package, command.replay, runs_dir=command.runs_folder)
     options = RunOptions(

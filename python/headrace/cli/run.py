@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -80,15 +80,25 @@ def doubts_text(package: model.BoundPackage, *, quiet: bool) -> str:
 def run_resume(run_name: str, options: RunOptions) -> int:
     """Go on with an unfinished run and report; returns the exit code. `options.package` is not used."""
     folder = run.RunFolder.find(options.runs_folder, run_name, run.RESUME)
-    request = run.load_request(folder, options.sets, options.connections)
+    if run.was_trusted(folder) and not options.trusted:
+        run.check_stored(folder.request)
+    request = request_again(folder, options.sets, options.connections, trusted=options.trusted)
     package = load_requested(request)
     run.check_trust(package, request.trusted, os.environ)
     return execute_and_report(package, options, resumed=folder)
 
 
+def request_again(
+    folder: run.RunFolder, sets: Sequence[str], connections: Sequence[str], *, trusted: bool
+) -> run.RunRequest:
+    """The request of an earlier run, with what is given now; trusted if it was, or is now."""
+    request = run.load_request(folder, sets, connections)
+    return replace(request, trusted=request.trusted or trusted)
+
+
 def load_requested(request: run.RunRequest) -> model.BoundPackage:
-    """The package of a request, with its parameters and connections."""
-    return model.load_package(
+    """The package of a request, with its parameters and connections, and whether it is trusted."""
+    package = model.load_package(
         request.package,
         sets=request.sets,
         connections=request.connections,
@@ -99,6 +109,7 @@ def load_requested(request: run.RunRequest) -> model.BoundPackage:
         environ=os.environ,
         folder=request.folder,
     )
+    return run.with_trust(package, request.trusted, os.environ)
 
 
 def execute_and_report(

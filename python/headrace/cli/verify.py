@@ -11,7 +11,7 @@ from pathlib import Path
 import headrace.run as run
 from headrace import units
 from headrace.cli.console import print_json, print_result, result_width, say
-from headrace.cli.run import load_requested
+from headrace.cli.run import load_requested, request_again
 from headrace.cli.signals import cancel_on_signals
 from headrace.cli.text_table import TextColumn, render_table
 from headrace.errors import DifferenceError, HeadraceError, on_one_line
@@ -43,12 +43,13 @@ class VerifyOptions:
     runs_folder: Path
     json_output: bool
     quiet: bool
+    trusted: bool = False
 
 
 def run_verify(options: VerifyOptions) -> int:
     """Compare and report; returns the exit code."""
     folder = run.RunFolder.find(options.runs_folder, options.run_name, run.VERIFY)
-    package = load_requested(run.load_request(folder, options.sets, options.connections))
+    package = load_requested(request_again(folder, options.sets, options.connections, trusted=options.trusted))
     cancel = threading.Event()
     with cancel_on_signals(cancel):
         verdicts = run.verify(package, folder, cancel)

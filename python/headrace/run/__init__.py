@@ -17,11 +17,11 @@ from headrace.run.reject_accounts import read_claims
 from headrace.run.reject_export import NUMBERS_ENDING, copy_rejects, export_rejects
 from headrace.run.rejected import Choice, RejectedRun, RejectedTable, rejected_run, with_accounts
 from headrace.run.replay import ReplayOptions, ReplayRun, begin_replay
-from headrace.run.request import RunRequest
+from headrace.run.request import RunRequest, was_trusted
 from headrace.run.request import load as load_request
 from headrace.run.runner import execute, plan_package
 from headrace.run.summary import Summary
-from headrace.run.trust import check_trust
+from headrace.run.trust import check_stored, check_trust, with_trust
 from headrace.run.verification import TableVerdict, verify
 from headrace.run.whole_file import written_whole
 
@@ -47,6 +47,7 @@ __all__ = [
     "TableVerdict",
     "TaskChoice",
     "begin_replay",
+    "check_stored",
     "check_trust",
     "copy_rejects",
     "execute",
@@ -58,8 +59,10 @@ __all__ = [
     "read_claims",
     "rejected_run",
     "verify",
+    "was_trusted",
     "with_accounts",
     "with_late_flows",
+    "with_trust",
     "written_whole",
 ]
 

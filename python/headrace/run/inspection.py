@@ -122,6 +122,7 @@ def _inspected(
         read_only=True,
         notice=lambda _text: None,
         is_cancelled=lambda: False,
+        is_trusted=package.is_trusted,
     )
     with open_target(connection, options) as target:
         inspection = target.inspect(

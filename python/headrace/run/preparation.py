@@ -164,6 +164,7 @@ class OpenTargets(ClosedBehind):
             read_only=read_only,
             notice=notice,
             is_cancelled=is_cancelled,
+            is_trusted=package.is_trusted,
         )
         for flow in flows:
             # Of its other destinations there may be some that get nothing: they are asked all the same.

@@ -141,6 +141,7 @@ def read_claims(package: BoundPackage, run_id: str, tasks: Iterable[str]) -> dic
             read_only=True,
             notice=lambda _text: None,
             is_cancelled=lambda: False,
+            is_trusted=package.is_trusted,
         )
         with open_target(connection, options) as target:
             found |= {task: target.replays(run_id, flow.id) for task, flow in own.items()}

@@ -19,6 +19,7 @@ from headrace.run.control.selection import ALL_TASKS, Choice
 from headrace.run.flow_records import FlowRecords, add_record, records
 from headrace.run.folder import RESUME, VERIFY, Purpose, RunFolder
 from headrace.run.redact import Redactor
+from headrace.run.trust import is_own
 
 # Members of a file by which its rows are read.
 _DIALECT: Final = ("row_end", "columns", "encoding")
@@ -117,11 +118,16 @@ def load(folder: RunFolder, sets: Sequence[str], connections: Sequence[str]) -> 
         int(stored["streams"]),
         Choice(tuple(stored.get("only", ())), stored.get("from"), tuple(stored.get("skip", ()))),
         stored.get("environment"),
-        bool(stored.get("trusted")),
+        bool(stored.get("trusted")) and is_own(folder.request),
         stored.get("max_concurrent"),
         stored.get("log_level"),
     )
     return request.again_with(sets, connections)
+
+
+def was_trusted(folder: RunFolder) -> bool:
+    """Whether the request says that the package was trusted, whoever has written that."""
+    return bool(_read(folder, folder.request).get("trusted"))
 
 
 def check_package(folder: RunFolder, package: BoundPackage, purpose: Purpose = RESUME) -> None:

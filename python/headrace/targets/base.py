@@ -243,6 +243,7 @@ class OpenOptions:
 
     `read_only`: for plans; nothing is created or changed, not even an empty database file.
     `notice` gets one sentence while the target waits for a lock; `is_cancelled` ends that wait.
+    `is_trusted`: whether the SQL of the package may reach more than the database.
     """
 
     engine_bytes: int
@@ -251,6 +252,7 @@ class OpenOptions:
     read_only: bool
     notice: Notice
     is_cancelled: Callable[[], bool]
+    is_trusted: bool = False
 
 
 class ClosedBehind(ABC):

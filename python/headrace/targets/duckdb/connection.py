@@ -66,6 +66,13 @@ def restore_settings(connection: duckdb.DuckDBPyConnection, options: OpenOptions
     connection.execute(f"SET memory_limit = '{options.engine_bytes}B'")
 
 
+def close_to_files(connection: duckdb.DuckDBPyConnection) -> None:
+    """From now on SQL reaches the files that are attached and the folder for spilling, and no others, whatever it says.
+    For packages that nobody trusts: `COPY ... TO` writes any file, `read_text` shows one.
+    """
+    connection.execute("SET enable_external_access = false")
+
+
 def attach_file(
     connection: duckdb.DuckDBPyConnection, path: Path, lock_timeout_seconds: float, options: OpenOptions
 ) -> None:

@@ -11,6 +11,7 @@ import errno
 import os
 import re
 from pathlib import Path
+from typing import Final
 
 import duckdb
 
@@ -53,6 +54,17 @@ def ledger_failure(error: duckdb.Error, what: str, path: Path) -> HeadraceError:
         found=first_paragraph(error),
         hint="The tables of schema `headrace` may have been changed by hand; drop that schema to start a new ledger.",
     )
+
+
+NEEDS_TRUST: Final = (
+    "SQL of a package that is not trusted reaches no file but the database: after a look at what it does, run it with "
+    "--trust."
+)
+
+
+def needs_trust(error: duckdb.Error) -> str | None:
+    """What to do about a file that SQL has not reached, because its package is not trusted; None for other errors."""
+    return NEEDS_TRUST if isinstance(error, duckdb.PermissionException) else None
 
 
 def is_disk_full(error: duckdb.Error) -> bool:

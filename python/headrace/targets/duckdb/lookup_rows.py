@@ -26,7 +26,7 @@ from headrace.model.lookup import query_columns
 from headrace.planning import CatalogTable
 from headrace.targets.base import RowStream
 from headrace.targets.duckdb.ddl import DATABASE, full_name, quote
-from headrace.targets.duckdb.failures import first_paragraph
+from headrace.targets.duckdb.failures import first_paragraph, needs_trust
 from headrace.targets.duckdb.sql_sessions import statement_failure
 
 # What names and times of day mean in a query, as in the SQL of tasks.
@@ -86,7 +86,7 @@ def _failure(error: duckdb.Error, path: Path, source: DatabaseSource) -> Headrac
         what = f"table {name} cannot be read"
     else:
         what = f"the query of lookup `{source.name}` failed"
-    return SourceError(what, at={"file": str(path)}, found=first_paragraph(error))
+    return SourceError(what, at={"file": str(path)}, found=first_paragraph(error), hint=needs_trust(error))
 
 
 def _with_values(cursor: duckdb.DuckDBPyConnection, query: DatabaseQuery) -> str:

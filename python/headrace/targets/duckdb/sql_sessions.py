@@ -20,7 +20,7 @@ from headrace.errors import (
 )
 from headrace.targets.base import FinishedTask
 from headrace.targets.duckdb.ddl import DATABASE, quote
-from headrace.targets.duckdb.failures import disk_full, first_paragraph, is_disk_full
+from headrace.targets.duckdb.failures import NEEDS_TRUST, disk_full, first_paragraph, is_disk_full, needs_trust
 from headrace.targets.duckdb.ledger import Ledger, roll_back
 from headrace.targets.duckdb.sql_values import RowReader
 from headrace.targets.sql import Command, SqlNotice, interrupted, taken_over
@@ -29,6 +29,8 @@ _PORTION_ROWS: Final = 1_000
 _CURRENT_TRANSACTION: Final = "SELECT txid_current()"
 # Of what a load needs otherwise: the order of rows, and all ways to make a query fast.
 _SETTINGS: Final = ("SET disabled_optimizers = ''", "SET preserve_insertion_order = true")
+_LOG: Final = "enable_logging"
+_NAME: Final = duckdb.token_type.identifier
 _NO_VALUES: Final = "DuckDB takes no values in this statement. Where a name is meant, put it under `identifiers`."
 _COUNTED: Final = [("Count", "BIGINT")]
 _DATABASES: Final = "SELECT database_name FROM duckdb_databases()"
@@ -48,12 +50,15 @@ class DuckdbSqlSessions:
         run_id: str,
         prepare: Callable[[], None],
         restore: Callable[[], None],
+        *,
+        is_trusted: bool,
     ) -> None:
         self._connection = connection
         self._path = path
         self._run_id = run_id
         self._prepare = prepare
         self._restore = restore
+        self._is_trusted = is_trusted
         self._own = self._databases()
 
     def finished_task(self, task: str) -> FinishedTask | None:
@@ -64,7 +69,7 @@ class DuckdbSqlSessions:
         self._prepare()
         cursor = self._connection.cursor()
         try:
-            session = DuckdbSqlSession(cursor, self._path, self._run_id, task)
+            session = DuckdbSqlSession(cursor, self._path, self._run_id, task, is_trusted=self._is_trusted)
             session.prepare()
             try:
                 with interrupted(is_cancelled, cursor.interrupt):
@@ -99,12 +104,15 @@ class DuckdbSqlSessions:
 class DuckdbSqlSession:
     """See `SqlSession`."""
 
-    def __init__(self, cursor: duckdb.DuckDBPyConnection, path: Path, run_id: str, task: str) -> None:
+    def __init__(
+        self, cursor: duckdb.DuckDBPyConnection, path: Path, run_id: str, task: str, *, is_trusted: bool
+    ) -> None:
         self.cursor = self._cursor = cursor
         self._path = path
         self._ledger = Ledger(cursor, path)
         self._run_id = run_id
         self._task = task
+        self._is_trusted = is_trusted
         self._is_open = False
         self._transaction: object = None  # since there is a mark
 
@@ -137,6 +145,7 @@ class DuckdbSqlSession:
 
     def fetch(self, command: Command) -> list[tuple[Any, ...]]:
         """All rows of a statement, as the client has them, in no transaction."""
+        self._refuse_log(command.text)
         rows: list[tuple[Any, ...]] = self._call(
             lambda: self._cursor.execute(command.text, list(command.values) or None).fetchall()
         )
@@ -183,8 +192,14 @@ class DuckdbSqlSession:
                 expected="one statement",
                 hint="Report it; until then, write the statement in another way.",
             )
+        self._refuse_log(command.text)
         self._call(lambda: self._cursor.execute(command.text, list(command.values) or None))
         return DuckdbRows(self._cursor, "RETURNING" in command.text.upper(), self._call)
+
+    def _refuse_log(self, text: str) -> None:
+        """A log in a file that it may not write ends the whole process (DuckDB 2.0), once the instance is closed."""
+        if not self._is_trusted and _LOG in _names(text):
+            raise SqlError("DuckDB may not log for this package", found=f"`{_LOG}`", hint=NEEDS_TRUST)
 
     def _execute(self, text: str) -> duckdb.DuckDBPyConnection:
         cursor: duckdb.DuckDBPyConnection = self._call(lambda: self._cursor.execute(text))
@@ -229,6 +244,15 @@ class DuckdbRows:
             self.changed = count
 
 
+def _names(text: str) -> set[str]:
+    """What DuckDB takes for names in a statement."""
+    tokens = duckdb.tokenize(text)
+    ends = [*(begin for begin, _ in tokens[1:]), len(text.encode())]
+    content = text.encode()
+    found = (content[begin:end] for (begin, kind), end in zip(tokens, ends, strict=True) if kind == _NAME)
+    return {name.decode(errors="replace").strip().strip('"').lower() for name in found}
+
+
 def statement_failure(error: duckdb.Error, path: Path) -> HeadraceError:
     """The error of a statement, whose reason completes the sentence of whoever knows which statement it was."""
     text = first_paragraph(error)
@@ -247,4 +271,4 @@ def statement_failure(error: duckdb.Error, path: Path) -> HeadraceError:
         hint = "If it cannot be part of a transaction, write `transaction: false`."
         return SqlError("DuckDB refused", found=text, hint=hint)
     takes_none = "prepared parameter" in text
-    return SqlError("DuckDB refused", found=text, hint=_NO_VALUES if takes_none else None)
+    return SqlError("DuckDB refused", found=text, hint=_NO_VALUES if takes_none else needs_trust(error))

@@ -41,7 +41,7 @@ from headrace.targets.duckdb.catalog import (
     read_table,
     refuse_ledger_schema,
 )
-from headrace.targets.duckdb.connection import attach_file, connect, engine_threads, restore_settings
+from headrace.targets.duckdb.connection import attach_file, close_to_files, connect, engine_threads, restore_settings
 from headrace.targets.duckdb.ddl import place_column
 from headrace.targets.duckdb.exchange import Exchange
 from headrace.targets.duckdb.failures import ledger_failure, path_problem
@@ -277,6 +277,8 @@ class DuckdbTarget(ClosedBehind):
 
     def _attach(self) -> None:
         attach_file(self._connection, self._path, self._lock_timeout_seconds, self._options)
+        if not self._options.is_trusted:
+            close_to_files(self._connection)
         self._attached = True
 
     def _ledger(self) -> Ledger:
@@ -291,7 +293,8 @@ class DuckdbTarget(ClosedBehind):
         def prepare() -> None:
             self._limit_memory(self._options.engine_bytes)
 
-        return DuckdbSqlSessions(self._connection, self._path, run_id, prepare, self._restore)
+        trusted = self._options.is_trusted
+        return DuckdbSqlSessions(self._connection, self._path, run_id, prepare, self._restore, is_trusted=trusted)
 
     def _restore(self) -> None:
         restore_settings(self._connection, self._options)
