@@ -72,6 +72,19 @@ def error(folder: Path, *patterns: str) -> str:
     return caught.value.render().replace(str(folder), "DATA").replace(str(folder.parent), "PARENT")
 
 
+@pytest.mark.parametrize("pattern", ["*.csv", "linked.csv", "folder/*.csv", "folder/own.csv"])
+def test_links_to_files_are_found(tmp_path: Path, pattern: str) -> None:
+    """What is loaded from a folder is for whoever may write there to say."""
+    inbox, beside = tmp_path / "inbox", tmp_path / "beside"
+    inbox.mkdir()
+    beside.mkdir()
+    (beside / "own.csv").write_text("1\n")
+    (inbox / "linked.csv").symlink_to(beside / "own.csv")
+    (inbox / "folder").symlink_to(beside)
+    (found,) = find_files(str(inbox), [pattern], 1).paths
+    assert Path(found).read_text() == "1\n"
+
+
 def test_folder_in_place_of_a_file(tmp_path: Path) -> None:
     """Of a stream's own file there is no folder; otherwise it stands for the files in it."""
     assert_snapshot("folder_as_file", error(make(tmp_path, "x.1/a", "x.2/a", "x.3/a", "x.4/a"), "x.{stream}"))
