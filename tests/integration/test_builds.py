@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -112,6 +113,18 @@ def test_a_query_may_read_the_table_that_it_replaces(project: BuildProject) -> N
     if not is_postgres(project):
         project.run().succeeded()
         assert project.rows("SELECT id FROM sales") == [(str(LINES - 200),)]
+
+
+@pytest.mark.parametrize("table", ['my "big" table', "back\\\\slash", "größe", "Sales 2024", "it's"])
+def test_a_query_that_reads_the_table_it_replaces_finds_it_by_any_name(project: BuildProject, table: str) -> None:
+    named = '"' + table.replace('"', '""') + '"'
+    project.tasks(MAKE, build(after="make").replace("table: sales", f"table: {json.dumps(table)}"))
+    project.run().succeeded()
+    project.tasks(
+        build(f"SELECT * FROM {named}", target="replace").replace("table: sales", f"table: {json.dumps(table)}")
+    )
+    project.run().succeeded()
+    assert project.count(named) == LINES
 
 
 def test_a_failing_row_names_task_and_reason_and_leaves_nothing(project: BuildProject) -> None:

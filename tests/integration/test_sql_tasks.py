@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import time
 from collections.abc import Iterator
@@ -123,6 +124,42 @@ def test_affected_row_and_returning(run: Run) -> None:
     text = "UPDATE t SET note = 'newer' WHERE id = 1 RETURNING id, note"
     result = dict(run.task(f'text: "{text}", row: {{n: ID, text: note}}', instance="e").outputs)
     assert result == {"n": 1, "text": "newer"}
+
+
+# By what they do to three rows: how many they change. Words of other statements stand wherever a text may hold them.
+CHANGES = {
+    "INSERT INTO t SELECT id + 10, 'returning customer' FROM t": 3,
+    "INSERT INTO t SELECT id + 10, note FROM t -- returning": 3,
+    "DELETE FROM t /* returning id */ WHERE id > 1": 2,
+    "UPDATE t SET note = 'x RETURNING id' WHERE id < 3": 2,
+    "UPDATE t SET note = $text WHERE id < 3": 2,
+    'INSERT INTO t SELECT id + 10, "returning" FROM (SELECT id, note AS "returning" FROM t) AS q': 3,
+    'INSERT INTO t SELECT id + 10, note AS "Count" FROM t': 3,
+    "WITH returned AS (SELECT id + 10 AS id, note FROM t) INSERT INTO t SELECT * FROM returned": 3,
+    "MERGE INTO t USING (SELECT 1 AS id) AS q ON t.id = q.id WHEN MATCHED THEN UPDATE SET note = 'returning'": 1,
+    "CREATE TABLE returning_customers AS SELECT 'returning' AS note FROM t": 3,
+    "UPDATE t SET note = 'x' WHERE id < 3 RETURNING id": 2,
+    'INSERT INTO t VALUES (7, NULL), (8, NULL) RETURNING CAST(id * 100 AS bigint) AS "Count"': 2,
+    "DELETE FROM t WHERE id > 1 RETURNING note -- returning": 2,
+    "MERGE INTO t USING (SELECT 1 AS id) AS q ON t.id = q.id WHEN MATCHED THEN DELETE RETURNING t.id": 1,
+}
+
+
+@pytest.mark.parametrize("text", CHANGES)
+def test_the_number_of_changed_rows_does_not_hang_on_words(run: Run, text: str) -> None:
+    run.task('text: "CREATE TABLE t (id int, note text)"', instance="a")
+    run.task("text: \"INSERT INTO t VALUES (1, 'a'), (2, 'b'), (3, 'c')\"", instance="b")
+    settings = f"text: {json.dumps(text)}, affected: n"
+    assert run.task(settings, instance="c", text="RETURNING id").outputs == {"n": CHANGES[text]}
+
+
+def test_a_column_that_is_called_as_a_count_is_one_of_a_query(run: Run) -> None:
+    query = 'SELECT CAST(4 AS bigint) AS \\"Count\\"'
+    found = run.task(f'text: "{query}", rows: found, row: {{n: Count}}', instance="a").outputs
+    assert found["n"] == 4
+    assert rows(run, 'SELECT true AS \\"Success\\" UNION ALL SELECT true') == [(True,), (True,)]
+    with pytest.raises(PackageError, match="changes no rows that are counted"):
+        run.task(f'text: "{query}", affected: n', instance="b")
 
 
 def test_what_was_committed_is_not_done_again(run: Run) -> None:

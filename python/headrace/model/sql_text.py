@@ -47,8 +47,13 @@ _CONTROL: Final = _words("ABORT BEGIN COMMIT END RELEASE ROLLBACK SAVEPOINT")
 _READS: Final = _words("DESC DESCRIBE EXPLAIN FROM SELECT SHOW SUMMARIZE TABLE VALUES WITH")
 # They change nothing but the session.
 _SETS: Final = _words("RESET SET USE")
-# What changes something inside a statement that begins as one that reads; as the name of a column it is taken for that.
-_WRITES: Final = _words("ANALYZE DELETE INSERT INTO MERGE NEXTVAL SETVAL UPDATE")
+# What changes something inside a statement that begins as one that reads, by where it stands: a statement inside or
+# behind WITH, the lock of `FOR UPDATE`, `SELECT ... INTO`, `EXPLAIN ANALYZE`, a function that moves a sequence on.
+_INNER_STATEMENTS: Final = _words("DELETE INSERT MERGE UPDATE")
+_LOCKS: Final = _words("FOR KEY")
+_MOVES_SEQUENCE: Final = _words("NEXTVAL SETVAL")
+# Behind these any word is a name.
+_NAMES_FOLLOW: Final = _words("AS .")
 _CHANGES_ROWS: Final = _words("DELETE INSERT MERGE UPDATE")
 # Neither rows nor a number of rows come back.
 _SILENT: Final = _SETS | _words(
@@ -81,7 +86,8 @@ class Placeholder:
 class Statement:
     """One statement. `text`, which begins at `begin`, has the comments before it, but not the semicolon; `offset` is
     its first word. `head`: its first words, in capital letters; `words`: all of them. `is_ordered`: it has ORDER BY
-    outside of all parentheses.
+    outside of all parentheses; `writes`: something in it changes what it does not begin with; `is_copied`: it ends in
+    FROM STDIN or TO STDOUT.
     """
 
     text: str
@@ -91,6 +97,8 @@ class Statement:
     words: frozenset[str]
     placeholders: tuple[Placeholder, ...]
     is_ordered: bool = False
+    writes: bool = False
+    is_copied: bool = False
 
     @property
     def kind(self) -> str:
@@ -105,12 +113,12 @@ class Statement:
     @property
     def copies_through_client(self) -> bool:
         """COPY between the server and whoever has sent the statement."""
-        return self.kind == "COPY" and not self.words.isdisjoint(("STDIN", "STDOUT"))
+        return self.kind == "COPY" and self.is_copied
 
     @property
     def only_reads(self) -> bool:
         """It changes no data, as far as its text tells: a function that it calls can do anything."""
-        return self.kind in _READS | _SETS and self.words.isdisjoint(_WRITES)
+        return self.kind in _READS | _SETS and not self.writes
 
     @property
     def is_query(self) -> bool:
@@ -184,6 +192,11 @@ class _Splitter:
         self._blocks = 0
         self._before = ""
         self._is_ordered = False
+        self._writes = False
+        self._is_copied = False
+        # The last two tokens, words in capital letters, and whether the last one is a name in quotes.
+        self._last = ("", "")
+        self._is_quoted = False
 
     def _is_inside(self) -> bool:
         """In parentheses, or in the body of a function."""
@@ -191,6 +204,7 @@ class _Splitter:
 
     def _statement(self, end: int) -> Iterator[Statement]:
         if self._begin is not None and self._offset is not None:
+            self._follow(_Token("end", "", end, end))
             yield Statement(
                 self._script[self._begin : end].rstrip(),
                 self._begin,
@@ -199,6 +213,8 @@ class _Splitter:
                 frozenset(self._words),
                 tuple(self._placeholders),
                 self._is_ordered,
+                self._writes,
+                self._is_copied,
             )
         self._clear()
 
@@ -211,6 +227,7 @@ class _Splitter:
             return
         if self._offset is None:
             self._offset = token.begin
+        self._follow(token)
         if token.kind == "word":
             self._word(token.text.upper())
         elif token.kind == "name":
@@ -219,6 +236,22 @@ class _Splitter:
             self._parentheses += 1
         elif token.text == ")":
             self._parentheses = max(0, self._parentheses - 1)
+
+    def _follow(self, token: _Token) -> None:
+        """What the token before means, now that it is known what follows."""
+        before, word = self._last
+        is_name = token.kind == "word" or token.text.startswith('"')
+        if before not in _NAMES_FOLLOW and not self._is_quoted:
+            begins = word in _INNER_STATEMENTS and is_name and before in ("(", ")")
+            locks = word == "UPDATE" and before in _LOCKS
+            plans = word == "ANALYZE" and self._head[:1] == ["EXPLAIN"]
+            self._writes = self._writes or begins or locks or plans or (word == "INTO" and is_name)
+        self._writes = self._writes or (word in _MOVES_SEQUENCE and token.text == "(")
+        text = token.text.upper() if token.kind == "word" else token.text
+        if (word, text) in (("FROM", "STDIN"), ("TO", "STDOUT")) and self._parentheses == 0:
+            self._is_copied = True
+        self._is_quoted = token.text.startswith('"')
+        self._last = (word, text[1:-1].upper() if self._is_quoted else text)
 
     def _word(self, word: str) -> None:
         if len(self._head) < _HEAD_WORDS:

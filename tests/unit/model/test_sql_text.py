@@ -130,6 +130,15 @@ KINDS = {
     "SELECT nextval('s')": "",
     "SELECT * FROM t FOR UPDATE": "",
     "SELECT 'update', \"into\" /* delete */": "reads, is a query",
+    "SELECT * FROM t FOR NO KEY UPDATE OF t": "",
+    "SELECT t.update, insert, count(delete), (merge), analyze AS into FROM t": "reads, is a query",
+    "SELECT a FROM t WHERE nextval > 1": "reads, is a query",
+    "SELECT pg_catalog.nextval('s')": "",
+    "SELECT \"nextval\"('s')": "",
+    "WITH a AS (SELECT 1) INSERT INTO t SELECT * FROM a": "",
+    'WITH a AS (UPDATE "t" SET b = 1 RETURNING *) SELECT * FROM a': "",
+    "EXPLAIN (VERBOSE, ANALYZE) DELETE FROM t": "",
+    "EXPLAIN DELETE FROM t": "reads, is a query",
     "SET x = 1": "reads, no rows, no count",
     "INSERT INTO t VALUES (1)": "no rows",
     "INSERT INTO t VALUES (1) RETURNING *": "",
@@ -146,6 +155,8 @@ KINDS = {
     "PREPARE a AS SELECT 1": "no rows, no count",
     "COPY t FROM STDIN": "through the client",
     "COPY t TO '/stdout'": "",
+    "COPY (SELECT stdin FROM stdin) TO '/stdout'": "",
+    "COPY (SELECT 1) TO STDOUT WITH (FORMAT csv)": "through the client",
 }
 
 

@@ -5,7 +5,8 @@ DuckDB itself divides a query among its threads.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import json
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -119,15 +120,16 @@ class _QueryRows:
             )
 
     def _reads_table(self) -> bool:
-        """Whether the table may be among those that the query reads, by itself or through views: its name is somewhere
-        in the plan before anything is left out of it.
+        """Whether the table may be among those that the query reads, by itself or through views: its name, in quotes
+        or without, is somewhere in the plan before anything is left out of it.
         """
         self._cursor.execute("PRAGMA disable_optimizer")
         try:
-            plan = self._of_query(f"EXPLAIN (FORMAT JSON) {self._query.text}").fetchall()
+            ((_, plan),) = self._of_query(f"EXPLAIN (FORMAT JSON) {self._query.text}").fetchall()
         finally:
             self._cursor.execute("PRAGMA enable_optimizer")
-        return self._plan.table.casefold() in str(plan).casefold()
+        names = {name.casefold() for name in (self._plan.table, ddl.quote(self._plan.table))}
+        return any(name in text.casefold() for text in _texts(json.loads(plan)) for name in names)
 
     def _of_query(self, text: str) -> duckdb.DuckDBPyConnection:
         """Statements in which the user's own words can fail."""
@@ -147,6 +149,15 @@ class _BuildLoad(TableLoad):
         assert isinstance(flow, QueryFlow)
         flow.ended(rows)
         return rows
+
+
+def _texts(plan: Any) -> Iterator[str]:
+    """All texts in a plan, wherever they are."""
+    if isinstance(plan, str):
+        yield plan
+    elif isinstance(plan, dict | list):
+        for own in plan.values() if isinstance(plan, dict) else plan:
+            yield from _texts(own)
 
 
 def _named(error: HeadraceError, plan: DataFlowPlan) -> HeadraceError:

@@ -23,6 +23,7 @@ from headrace.targets.duckdb.ddl import DATABASE, quote
 from headrace.targets.duckdb.failures import NEEDS_TRUST, disk_full, first_paragraph, is_disk_full, needs_trust
 from headrace.targets.duckdb.ledger import Ledger, roll_back
 from headrace.targets.duckdb.sql_values import RowReader
+from headrace.targets.duckdb.statement_result import StatementResult, described_result, expected_result
 from headrace.targets.sql import Command, SqlNotice, interrupted, taken_over
 
 _PORTION_ROWS: Final = 1_000
@@ -32,7 +33,6 @@ _SETTINGS: Final = ("SET disabled_optimizers = ''", "SET preserve_insertion_orde
 _LOG: Final = "enable_logging"
 _NAME: Final = duckdb.token_type.identifier
 _NO_VALUES: Final = "DuckDB takes no values in this statement. Where a name is meant, put it under `identifiers`."
-_COUNTED: Final = [("Count", "BIGINT")]
 _DATABASES: Final = "SELECT database_name FROM duckdb_databases()"
 
 
@@ -141,7 +141,7 @@ class DuckdbSqlSession:
 
     def query(self, command: Command) -> DuckdbRows | None:
         rows = self._rows(command)
-        return None if rows.is_count else rows
+        return rows if rows.result in ("rows", "changed rows") else None
 
     def fetch(self, command: Command) -> list[tuple[Any, ...]]:
         """All rows of a statement, as the client has them, in no transaction."""
@@ -193,8 +193,10 @@ class DuckdbSqlSession:
                 hint="Report it; until then, write the statement in another way.",
             )
         self._refuse_log(command.text)
+        (statement,) = statements
+        expected = expected_result(self._cursor, statement)
         self._call(lambda: self._cursor.execute(command.text, list(command.values) or None))
-        return DuckdbRows(self._cursor, "RETURNING" in command.text.upper(), self._call)
+        return DuckdbRows(self._cursor, expected or described_result(self._cursor, statement), self._call)
 
     def _refuse_log(self, text: str) -> None:
         """A log in a file that it may not write ends the whole process (DuckDB 2.0), once the instance is closed."""
@@ -216,15 +218,13 @@ class DuckdbRows:
     """See `SqlRows`."""
 
     def __init__(
-        self, cursor: duckdb.DuckDBPyConnection, returning: bool, call: Callable[[Callable[[], Any]], Any]
+        self, cursor: duckdb.DuckDBPyConnection, result: StatementResult, call: Callable[[Callable[[], Any]], Any]
     ) -> None:
         self._cursor = cursor
         self._call = call
-        described = [(str(column[0]), str(column[1])) for column in cursor.description or ()]
-        self.columns: Sequence[str] = [name for name, _ in described]
-        self._types = [name for _, name in described]
-        self._returning = returning
-        self.is_count = described in (_COUNTED, [("Success", "BOOLEAN")]) and not returning
+        self.columns: Sequence[str] = [str(column[0]) for column in cursor.description or ()]
+        self._types = [str(column[1]) for column in cursor.description or ()]
+        self.result = result
         self.changed: int | None = None
 
     def portions(self) -> Iterator[Sequence[Sequence[object]]]:
@@ -237,10 +237,10 @@ class DuckdbRows:
         count = 0
         while rows := self._call(lambda: self._cursor.fetchmany(_PORTION_ROWS)):
             count += len(rows)
-            if self.is_count:
+            if self.result == "count":
                 self.changed = int(rows[0][0])
             yield rows
-        if self._returning:
+        if self.result == "changed rows":
             self.changed = count
 
 
