@@ -6,7 +6,11 @@ import json
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from headrace.errors import TargetError
+from headrace.targets.postgres.names import quote
 from tests.integration.postgres import PostgresProject, literal
 from tests.servers.cluster import Cluster, identifier
 
@@ -78,6 +82,31 @@ def test_a_table_and_a_column(warehouse: PostgresProject, name: str) -> None:
         "WHERE relnamespace = 'public'::regnamespace AND attnum = 1 AND relkind = 'r' "
         f"AND relname = {literal(NAMES[name])}"
     ) == [(NAMES[name], NAMES[name])]
+
+
+TOO_LONG = {"letters": "x" * 64, "umlauts": "ü" * 32, "schema": f"{'x' * 64}.orders"}
+
+
+@pytest.mark.parametrize("name", TOO_LONG.values(), ids=TOO_LONG)
+def test_a_name_that_the_server_would_cut_loads_nothing(warehouse: PostgresProject, name: str) -> None:
+    """Two tables whose names differ behind that would be one, and the second load would replace the first."""
+    schema, _, table = name.rpartition(".")
+    warehouse.execute(f"CREATE SCHEMA {identifier((schema or 'x')[:63])}")
+    for letter in "ab":
+        write(warehouse, f"{name}{letter}" if not schema else f"{schema}{letter}.{table}")
+        ended = warehouse.run(target="replace")
+        assert ended.exit_code == 5
+        assert "is too long for the connection `warehouse`" in ended.error
+    assert warehouse.tables() == []
+
+
+@given(st.text(st.characters(exclude_characters="\0", codec="utf-8"), min_size=1, max_size=80))
+def test_no_identifier_is_quoted_that_the_server_would_cut(name: str) -> None:
+    if len(name.encode()) <= 63:
+        assert quote(name) == identifier(name)
+    else:
+        with pytest.raises(TargetError, match="is too long"):
+            quote(name)
 
 
 @pytest.mark.parametrize("load", ["staged", "view"])

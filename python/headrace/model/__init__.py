@@ -45,6 +45,7 @@ from headrace.model.lookup_keys import key_family
 from headrace.model.lookup_query import DatabaseQuery
 from headrace.model.lookup_sources import DatabaseQuerySource, DatabaseSource, QuerySource, TableSource
 from headrace.model.memory_size import parse_memory_size
+from headrace.model.name_limits import MAXIMUM_NAME_BYTES, cut_name
 from headrace.model.partition import (
     CommitInterval,
     Every,
@@ -81,6 +82,7 @@ __all__ = [
     "HASH_KINDS",
     "LIST_KINDS",
     "MAIN",
+    "MAXIMUM_NAME_BYTES",
     "RANGE_KINDS",
     "ROW_NUMBER",
     "SIDES",
@@ -153,6 +155,7 @@ __all__ = [
     "UnitedColumn",
     "Variable",
     "columns_of",
+    "cut_name",
     "describe",
     "embedded_database",
     "environments_schema",

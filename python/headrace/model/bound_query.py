@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from headrace.errors import SqlError
+from headrace.model.connections import Connection
 from headrace.model.embedded_query import EmbeddedQuery, parameter
 from headrace.model.lookup_query import DatabaseQuery
 from headrace.model.problems import ProblemCollector
@@ -19,11 +20,19 @@ _MOST: Final = 2**63
 
 
 def read_query(
-    text: str, document: Document, path: DocumentPath, scope: Scope, problems: ProblemCollector
+    text: str,
+    document: Document,
+    path: DocumentPath,
+    scope: Scope,
+    problems: ProblemCollector,
+    connection: Connection | None = None,
 ) -> DatabaseQuery | None:
-    """None with a problem, or if a value in it is not known yet. `path`: of the setting."""
+    """None with a problem, or if a value in it is not known yet. `path`: of the setting; `connection`: of the database
+    that answers it, None for a DuckDB of its own.
+    """
     script = script_of_package(text, document, path)
-    statements, found = check_script(script, ScriptUse(names=tuple(scope.values), query_of="the data flow"))
+    use = ScriptUse(names=tuple(scope.values), query_of="the data flow", connection=connection)
+    statements, found = check_script(script, use)
     problems.extend(found)
     if found or any(is_unknown(scope.values[place.name]) for place in statements[0].placeholders):
         return None

@@ -12,6 +12,7 @@ from typing import Any
 from headrace.errors import CommandLineError
 from headrace.model.conninfo import ConnectionParameters, ConninfoError, Surroundings, parse_conninfo, resolve
 from headrace.model.home import HOME_HINT, begins_with_home, is_url_with_login
+from headrace.model.name_limits import MAXIMUM_NAME_BYTES, cut_name
 from headrace.model.redaction import MINIMUM_SECRET_CHARACTERS, PUBLIC_VARIABLES, holds_secret, redact, secret_texts
 from headrace.model.spec import (
     DEFAULT_LOCK_TIMEOUT_SECONDS,
@@ -209,10 +210,24 @@ def ledger_schema(ledger: LedgerSpec | str) -> str | None:
     return ledger.schema_ if isinstance(ledger, LedgerSpec) else None
 
 
+def _check_length(thing: str, name: str) -> None:
+    """Raises ConninfoError if the server would cut the name of `thing`, which may be a secret."""
+    cut = cut_name(name, MAXIMUM_NAME_BYTES["postgres"])
+    if cut is not None:
+        raise ConninfoError(
+            f"the name of the {thing} is too long, and the server would cut it",
+            found=f"{len(name.encode())} bytes",
+            expected=cut.expected,
+            hint=f"Correct the {thing} of the connection.",
+        )
+
+
 def _postgres(
     name: str, values: Mapping[str, str], written_password: str | None, surroundings: Surroundings
 ) -> PostgresConnection:
     parameters = resolve(values, surroundings)
+    _check_length("database", parameters.database)
+    _check_length("user", parameters.user)
     texts = {text.strip() for text in (parameters.password, written_password) if text}
     secrets = frozenset(text for text in texts if len(text) >= MINIMUM_SECRET_CHARACTERS)
     return PostgresConnection(name, parameters, secrets=secrets, password_texts=secrets)

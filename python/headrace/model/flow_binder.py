@@ -115,6 +115,11 @@ class FlowBinder:
         if len(destinations) > 1 and not self._share(spec, destinations, together, path):
             return None
         rejects = RejectLimits.of(spec.rejects, self._environment.rejects)
+        first_place = next(own for own in destinations.values())
+        if spec.rejects.table is not None and first_place is not None:
+            self._names.fits(
+                first_place.connection, spec.rejects.table, (*path, "rejects", "table"), "the table of rejects"
+            )
         feeds = queries_fed(transforms)
         front = DataFlowTask(instance, task.name, when, source, destination_of(""), rejects, together=together)
         front = replace(front, flow=instance if feeds else "", feeds=feeds)
@@ -138,6 +143,7 @@ class FlowBinder:
             first: Sequence[FirstColumn] = read.layout.columns if meeting is None else meeting.columns
             columns = columns_of(first, passed, ends[name])
             others = beside(transforms, name)
+            self._check_length(destination, columns, place)
             is_known = number is not None or together is None or together.is_described
             is_described = is_known and all(own.is_described for own in whole)
             if is_described or (is_known and not any(isinstance(own, SqlTransform | Reunion) for own in whole)):
@@ -329,6 +335,9 @@ class FlowBinder:
         connection = self._names.connection(spec.connection, (*path, "connection"), "a destination", DESTINATIONS)
         if connection is None:
             return None
+        self._names.table_fits(connection, spec.table, (*path, "table"), "the table")
+        for number, tablespace in enumerate((spec.partition.tablespaces if spec.partition else None) or ()):
+            self._names.fits(connection, tablespace, (*path, "partition", "tablespaces", number), "a tablespace")
         schema, _, table = spec.table.rpartition(".")
         return Destination(
             name,
@@ -347,6 +356,13 @@ class FlowBinder:
             return layout
         found: Layout | None = self._names.look_up(self._environment.layouts, layout, path, "layout")
         return found
+
+    def _check_length(self, destination: Destination, columns: Sequence[RowColumn], path: DocumentPath) -> None:
+        """The names of its columns, as far as they are known."""
+        for target in destination.columns or ():
+            self._names.fits(destination.connection, target, (*path, "columns", target), "the column", at_key=True)
+        for column in () if destination.columns else columns:
+            self._names.fits(destination.connection, column.name, path, "a column", at_key=True)
 
     def _check_columns(
         self,

@@ -38,6 +38,7 @@ from headrace.model.expressions import ExpressionEvaluator
 from headrace.model.flow_binder import Environment as FlowEnvironment
 from headrace.model.layout_files import LayoutLoader
 from headrace.model.memory_size import parse_memory_size
+from headrace.model.named_things import NamedThings
 from headrace.model.open_doubts import open_doubts
 from headrace.model.package_walk import PackageWalk
 from headrace.model.parameters import (
@@ -233,7 +234,7 @@ class _PackageLoader:
         tasks = tree.tasks(root["tasks"], ("tasks",))
         variables = tree.variables(root.get("variables"), ("variables",))
         handlers = tree.handlers(root.get("on"), ("on",), "")
-        scripts = ScriptFiles(self._document, self._folder, self._problems)
+        scripts = ScriptFiles(self._document, self._folder, self._problems, connections)
         walk = PackageWalk(
             self._document, self._problems, binder.binding(self._problems), self._evaluator, scripts, self._child
         )
@@ -436,6 +437,10 @@ class _PackageLoader:
                 connection = self._connection(name, declaration, own_slot, path, scope)
             if connection is not None:
                 self._problems.secrets.update(texts_to_hide(connection, self._problems.secrets))
+            if isinstance(connection, PostgresConnection):
+                place: DocumentPath = (*path, "ledger") if "ledger" in declaration else path
+                names = NamedThings(self._document, self._problems, connections)
+                names.fits(connection, connection.ledger_schema or "", place, "the schema of the ledger")
             connections[name] = connection
         return connections
 

@@ -78,6 +78,10 @@ class LookupRowsBinder:
             return None
         if connection is None:
             return None
+        self._names.table_fits(connection, table, (*path, "table"), "the table")
+        for key, columns in (("on", spec.on), ("add", spec.add)):
+            for column in columns.values():
+                self._names.fits(connection, column, (*path, key), "a column of the table")
         schema, _, own = table.rpartition(".")
         source = TableSource(name, connection, schema or None, own, found)
         if found is not None and not self._has_usable_types(spec, found, (*path, "table")):
@@ -156,7 +160,7 @@ class LookupRowsBinder:
         own: DocumentPath = (*path, "query")
         given = spec.connection or ""
         connection = self._names.connection(given, (*path, "connection"), "the query of a lookup", DATABASES)
-        query = read_query(text, self._document, own, scope, self._problems)
+        query = read_query(text, self._document, own, scope, self._problems, connection)
         # Whatever the database writes in place of a value: only what can be one is asked here.
         if connection is None or query is None or embedded_query(query, self._document, own, self._problems) is None:
             return None

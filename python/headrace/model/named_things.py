@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from headrace.model.connections import Connection
+from headrace.model.name_limits import MAXIMUM_NAME_BYTES, cut_name
 from headrace.model.problems import ProblemCollector
 from headrace.model.suggest import did_you_mean, one_of, quote, show_name
 from headrace.model.yaml_reader import Document, DocumentPath
@@ -49,6 +50,28 @@ class NamedThings:
             )
             return None
         return found
+
+    def fits(
+        self, connection: Connection | None, name: str, path: DocumentPath, thing: str, *, at_key: bool = False
+    ) -> None:
+        """Notes a problem if the database of the connection would cut the name of `thing`, which is said at `path`."""
+        cut = None if connection is None else cut_name(name, MAXIMUM_NAME_BYTES.get(connection.type))
+        if connection is not None and cut is not None:
+            self._problems.add(
+                self._document,
+                path,
+                f"the name of {thing} is too long for the connection `{connection.name}`",
+                found=cut.found,
+                expected=cut.expected,
+                hint=cut.hint,
+                at_key=at_key,
+            )
+
+    def table_fits(self, connection: Connection | None, table: str, path: DocumentPath, thing: str) -> None:
+        """The same for `table` or `schema.table`."""
+        schema, _, own = table.rpartition(".")
+        self.fits(connection, schema, path, f"the schema of {thing}")
+        self.fits(connection, own, path, thing)
 
 
 def _listed(types: Sequence[str]) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from headrace.model.connections import Connection
 from headrace.model.problems import ProblemCollector
 from headrace.model.references import has_reference
 from headrace.model.scope import Scope
@@ -21,10 +22,17 @@ _QUERIES: Final = {"query": "the loop", "build": "the build"}
 class ScriptFiles:
     """The script files of one package. `contents`: bytes of those that were read, by the name in the package."""
 
-    def __init__(self, document: Document, folder: Path, problems: ProblemCollector) -> None:
+    def __init__(
+        self,
+        document: Document,
+        folder: Path,
+        problems: ProblemCollector,
+        connections: Mapping[str, Connection | None],
+    ) -> None:
         self._document = document
         self._folder = folder
         self._problems = problems
+        self._connections = connections
         self.contents: dict[str, bytes] = {}
 
     def check(self, statement: Mapping[str, Any], path: DocumentPath, scope: Scope) -> None:
@@ -32,7 +40,9 @@ class ScriptFiles:
         self._identifiers(statement, path, scope)
         script = self._script(statement, path)
         if script is not None:
-            self._problems.extend(check_script(script, use_of(statement, path, scope))[1])
+            # Its name may be a reference, whose value is not known yet.
+            connection = self._connections.get(str(statement.get("connection")))
+            self._problems.extend(check_script(script, use_of(statement, path, scope, connection))[1])
 
     def _script(self, statement: Mapping[str, Any], path: DocumentPath) -> Script | None:
         """None if it is not known yet, cannot be read, or is wrong in a way that was noted."""
@@ -77,14 +87,15 @@ def text_key(path: DocumentPath) -> str:
     return "select" if path[-1] == "build" else "text"
 
 
-def use_of(statement: Mapping[str, Any], path: DocumentPath, scope: Scope) -> ScriptUse:
-    """What the SQL of a mapping, which stands at `path`, is for."""
+def use_of(statement: Mapping[str, Any], path: DocumentPath, scope: Scope, connection: Connection | None) -> ScriptUse:
+    """What the SQL of a mapping, which stands at `path`, is for. `connection`: None if it is not known."""
     identifiers = statement.get("identifiers")
     return ScriptUse(
         names=tuple(dict.fromkeys([*scope.values, *(identifiers if isinstance(identifiers, Mapping) else ())])),
         results=[name for name in ("row", "rows") if statement.get(name) is not None],
         affected=statement.get("affected") is not None,
         query_of=_QUERIES.get(str(path[-1])),
+        connection=connection,
     )
 
 

@@ -6,6 +6,8 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from headrace.errors import Problem
+from headrace.model.connections import Connection
+from headrace.model.name_limits import MAXIMUM_NAME_BYTES, cut_name
 from headrace.model.script import Script
 from headrace.model.sql_text import SqlTextError, Statement, split_statements
 from headrace.model.suggest import did_you_mean, one_of
@@ -15,13 +17,14 @@ from headrace.model.suggest import did_you_mean, one_of
 class ScriptUse:
     """What a script is for. `names`: what `$name` may be; `results`: those of `row` and `rows` that are wanted of its
     last statement; `affected`: whether its number of rows is; `query_of`: it must be one statement that only reads and
-    gives rows, for this one.
+    gives rows, for this one; `connection`: of the database that executes it, if it is known.
     """
 
     names: Collection[str]
     results: Sequence[str] = ()
     affected: bool = False
     query_of: str | None = None
+    connection: Connection | None = None
 
 
 def check_script(script: Script, use: ScriptUse) -> tuple[Sequence[Statement], Sequence[Problem]]:
@@ -47,6 +50,7 @@ def _problems(script: Script, statements: Sequence[Statement], use: ScriptUse) -
     for statement in statements:
         yield from _names(script, statement, use.names)
         yield from _not_here(script, statement)
+        yield from _cut(script, statement, use.connection)
     if use.query_of is not None:
         yield from _no_query(script, statements, use.query_of)
     yield from _no_result(script, statements[-1], use)
@@ -65,6 +69,16 @@ def _names(script: Script, statement: Statement, names: Collection[str]) -> Iter
             did_you_mean(placeholder.name, names)
             or f"Declare `{placeholder.name}` as a parameter or variable, or under `identifiers` if it is a name.",
         )
+
+
+def _cut(script: Script, statement: Statement, connection: Connection | None) -> Iterator[Problem]:
+    if connection is None:
+        return
+    for own in statement.long_names:
+        cut = cut_name(own.name, MAXIMUM_NAME_BYTES.get(connection.type))
+        if cut is not None:
+            what = f"a name is too long for the connection `{connection.name}`"
+            yield _problem(script, own.begin, what, cut.found, cut.expected, cut.hint)
 
 
 def _not_here(script: Script, statement: Statement) -> Iterator[Problem]:

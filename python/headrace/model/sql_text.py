@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from headrace.model.name_limits import MAXIMUM_NAME_BYTES
 from headrace.model.yaml_nodes import Mark
 
 # A text that begins with E'...' goes on in the next line, if a text stands there; as the one before, with escapes.
@@ -37,6 +38,10 @@ _TOKEN: Final = re.compile(
 _COMMENT_EDGE: Final = re.compile(r"/\*|\*/")
 _LINE_END: Final = re.compile(r"\r\n|\r|\n")
 _HEAD_WORDS: Final = 4
+# Names with more bytes are too long for some database.
+_SHORT_NAME_BYTES: Final = min(MAXIMUM_NAME_BYTES.values())
+# What begins a name in quotes with escapes, whose length they do not tell.
+_ESCAPES_NAME: Final = ("U", "&")
 
 
 def _words(text: str) -> frozenset[str]:
@@ -83,11 +88,19 @@ class Placeholder:
 
 
 @dataclass(frozen=True, slots=True)
+class LongName:
+    """A name, without its quotes, that is too long for some database; `begin` counts characters of the script."""
+
+    name: str
+    begin: int
+
+
+@dataclass(frozen=True, slots=True)
 class Statement:
     """One statement. `text`, which begins at `begin`, has the comments before it, but not the semicolon; `offset` is
     its first word. `head`: its first words, in capital letters; `words`: all of them. `is_ordered`: it has ORDER BY
     outside of all parentheses; `writes`: something in it changes what it does not begin with; `is_copied`: it ends in
-    FROM STDIN or TO STDOUT.
+    FROM STDIN or TO STDOUT; `long_names`: those that are too long for some database.
     """
 
     text: str
@@ -99,6 +112,7 @@ class Statement:
     is_ordered: bool = False
     writes: bool = False
     is_copied: bool = False
+    long_names: tuple[LongName, ...] = ()
 
     @property
     def kind(self) -> str:
@@ -194,6 +208,7 @@ class _Splitter:
         self._is_ordered = False
         self._writes = False
         self._is_copied = False
+        self._long_names: list[LongName] = []
         # The last two tokens, words in capital letters, and whether the last one is a name in quotes.
         self._last = ("", "")
         self._is_quoted = False
@@ -215,6 +230,7 @@ class _Splitter:
                 self._is_ordered,
                 self._writes,
                 self._is_copied,
+                tuple(self._long_names),
             )
         self._clear()
 
@@ -227,6 +243,7 @@ class _Splitter:
             return
         if self._offset is None:
             self._offset = token.begin
+        self._name(token)
         self._follow(token)
         if token.kind == "word":
             self._word(token.text.upper())
@@ -236,6 +253,14 @@ class _Splitter:
             self._parentheses += 1
         elif token.text == ")":
             self._parentheses = max(0, self._parentheses - 1)
+
+    def _name(self, token: _Token) -> None:
+        is_quoted = token.text.startswith('"')
+        if not (is_quoted or token.kind == "word") or len(token.text) * 4 <= _SHORT_NAME_BYTES:
+            return
+        name = token.text[1:-1].replace('""', '"') if is_quoted else token.text
+        if self._last != _ESCAPES_NAME and len(name.encode("utf-8", "surrogatepass")) > _SHORT_NAME_BYTES:
+            self._long_names.append(LongName(name, token.begin))
 
     def _follow(self, token: _Token) -> None:
         """What the token before means, now that it is known what follows."""

@@ -11,6 +11,7 @@ from typing import Any
 from headrace.errors import BindingError
 from headrace.model.annotations import Slot
 from headrace.model.bound import DataFlowTask, SharedFlow
+from headrace.model.connections import Connection
 from headrace.model.expressions import ExpressionError, ExpressionEvaluator
 from headrace.model.flow_binder import Environment, FlowBinder
 from headrace.model.named_things import NamedThings
@@ -23,7 +24,7 @@ from headrace.model.spec_tasks import TaskSpec
 from headrace.model.spec_variables import VariableSpec
 from headrace.model.suggest import quote, show_value
 from headrace.model.task import Task, Variable
-from headrace.model.task_connections import connection_uses
+from headrace.model.task_connections import connection_uses, name_uses
 from headrace.model.validation import UNRESOLVED, place_name, validate
 from headrace.model.variable_values import UnfitValueError, expected_of, fitted, takes_sql_type
 from headrace.model.written_folder import leads_out, paths_of, written_folder
@@ -132,8 +133,8 @@ class Binding:
             self._refuse_paths_that_lead_out(task, resolved)
         if isinstance(spec, DataFlowSpec):
             return self._flows.bind(spec, task, instance, when, scope)
-        for use in () if spec is None else connection_uses(spec):
-            self.names.connection(use.name, (*task.own_path, *use.path), use.role, use.types)
+        if spec is not None:
+            self._check_names(spec, task.own_path)
         return spec
 
     def _refuse_paths_that_lead_out(self, task: Task, resolved: object) -> None:
@@ -150,6 +151,14 @@ class Binding:
                     else "a path without `..`, which is not absolute",
                     hint="Correct the value, or write the folder in front of it.",
                 )
+
+    def _check_names(self, spec: SpecModel, path: DocumentPath) -> None:
+        known: dict[str, Connection | None] = {}
+        for own in connection_uses(spec):
+            known[own.name] = self.names.connection(own.name, (*path, *own.path), own.role, own.types)
+        for use in name_uses(spec):
+            fits = self.names.fits if use.is_whole else self.names.table_fits
+            fits(known.get(use.connection), use.name, (*path, *use.path), use.thing)
 
     def condition(self, condition: bool | str, path: DocumentPath, scope: Scope) -> object:
         """True, false or UNRESOLVED."""

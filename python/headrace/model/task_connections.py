@@ -1,4 +1,6 @@
-"""Which connections a task names, and of which types they must be: one table for checks and `check --connect`."""
+"""Which connections a task names, and of which types they must be: one table for checks and `check --connect`. And the
+names of tables and the like that go to the databases of these connections.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +15,7 @@ from headrace.model.spec_leaves import (
     FileTaskSpec,
     ProcessSpec,
     PythonSpec,
+    SqlSpec,
     StatementSpec,
 )
 from headrace.model.spec_switch import SwitchSpec
@@ -30,6 +33,19 @@ class ConnectionUse:
     path: DocumentPath
     role: str
     types: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NameUse:
+    """`table` or `schema.table`, or with `is_whole` one name whatever is in it, that settings say at `path` below them,
+    in the database of `connection`. `thing`: what is called so, for messages.
+    """
+
+    connection: str
+    name: str
+    path: DocumentPath
+    thing: str
+    is_whole: bool = False
 
 
 def connection_uses(spec: SpecModel) -> Iterator[ConnectionUse]:
@@ -54,3 +70,27 @@ def connection_uses(spec: SpecModel) -> Iterator[ConnectionUse]:
         case ChildPackageSpec():
             for theirs, ours in spec.connections.items():
                 yield ConnectionUse(ours, ("connections", theirs), "a package", _ANY_TYPE)
+
+
+def name_uses(spec: SpecModel) -> Iterator[NameUse]:
+    """Names of a database in the settings of a task other than a data flow, beside those in its SQL."""
+    match spec:
+        case SqlSpec():
+            for key, name in spec.identifiers.items():
+                yield NameUse(spec.connection, name, ("identifiers", key), f"the identifier `{key}`")
+        case BuildSpec():
+            yield NameUse(spec.connection, spec.table, ("table",), "the table")
+            for place in () if spec.partition is None else enumerate(spec.partition.tablespaces or ()):
+                path = ("partition", "tablespaces", place[0])
+                yield NameUse(spec.connection, place[1], path, "a tablespace", is_whole=True)
+            if spec.by is not None and spec.by.table is not None:
+                yield NameUse(spec.connection, spec.by.table, ("by", "table"), "the table")
+            if spec.by is not None and spec.by.hash is not None:
+                yield NameUse(spec.connection, spec.by.hash, ("by", "hash"), "the column", is_whole=True)
+        case SwitchSpec():
+            yield NameUse(spec.connection, spec.table, ("table",), "the table")
+            yield NameUse(spec.connection, spec.partition, ("partition",), "the partition", is_whole=True)
+            if spec.in_ is not None:
+                yield NameUse(spec.connection, spec.in_, ("in",), "the table")
+            if spec.out is not None:
+                yield NameUse(spec.connection, spec.out, ("out",), "the table", is_whole=True)

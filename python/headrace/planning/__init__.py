@@ -7,6 +7,7 @@ from headrace.planning.catalog import CatalogColumn, CatalogPartition, CatalogPa
 from headrace.planning.gathered import GatheredSqlPlan, GatherPlan
 from headrace.planning.joins import JoinPlan
 from headrace.planning.key_questions import FileKeys, KeyFacts, KeyQuestion, KeyScan, key_question
+from headrace.planning.long_names import refuse_cut_name
 from headrace.planning.lookup_reading import lookup_engine_bytes
 from headrace.planning.lookups import LookupPlan, alike
 from headrace.planning.memory import MemoryBudget, MemorySplit, engine_bytes, memory_for_lookups
@@ -135,6 +136,7 @@ __all__ = [
     "plan_data_flow",
     "plan_reject_table",
     "plan_source_pass",
+    "refuse_cut_name",
     "refuse_loaded",
     "rule_from_dict",
     "shared_plan",

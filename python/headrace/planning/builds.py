@@ -17,6 +17,7 @@ from headrace.planning.catalog import CatalogColumn, CatalogTable
 from headrace.planning.column_mapping import ColumnMapping, Differences
 from headrace.planning.columns import check_unfilled
 from headrace.planning.existing import check_existing
+from headrace.planning.long_names import refuse_cut_names
 from headrace.planning.memory import MemorySplit
 from headrace.planning.plan import DataFlowPlan, OutputColumn
 from headrace.planning.source_snapshot import SourceSnapshot
@@ -78,6 +79,7 @@ def plan_build(
     table = TargetTable(destination, catalog, capabilities, display_name(destination, default_schema), taken_names)
     check_existing(table, load)
     mapping = _map(table, columns)
+    refuse_cut_names(table, (column.target for column in mapping.columns))
     source = SourceSnapshot(
         "query",
         files=[{"path": QUERY, "size_bytes": 0, "modified_ns": 0}],

@@ -25,6 +25,7 @@ from headrace.planning.gathered import (
     note_of_fed,
 )
 from headrace.planning.key_questions import KeyFacts
+from headrace.planning.long_names import refuse_cut_names
 from headrace.planning.lookups import (
     LookupPlan,
     key_columns_made,
@@ -109,6 +110,7 @@ def plan_data_flow(
         source.paths,
         () if task.is_read_as_declared else task.ignoring,
     )
+    refuse_cut_names(table, (column.target for column in mapping.columns))
     notes += mapping.notes
     made = made_columns(task)
     # What a query reads is what the layout says, whatever the table holds: the types of expressions depend on it.

@@ -9,6 +9,7 @@ from headrace.errors import TargetError
 from headrace.model import DataFlowTask
 from headrace.planning.capabilities import Capabilities
 from headrace.planning.catalog import CatalogTable
+from headrace.planning.long_names import refuse_cut_name
 from headrace.planning.target_table import display_name
 
 
@@ -79,13 +80,7 @@ def plan_reject_table(
             expected="a destination with a ledger, which tells a second time from a first",
             hint="Leave `table` of `rejects` out: the run folder has the rejects in any case.",
         )
-    longest = capabilities.maximum_name_bytes
-    if longest is not None and len(name.encode()) > longest:
-        raise TargetError(
-            f"table {shown} cannot be made: its name is too long",
-            found=f"{len(name.encode())} bytes",
-            expected=f"at most {longest} bytes",
-        )
+    refuse_cut_name(f"table {shown}", name, capabilities.maximum_name_bytes)
     if catalog is not None:
         check_reject_table(shown, catalog, capabilities)
     schema = destination.schema or default_schema

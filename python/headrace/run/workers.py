@@ -224,7 +224,7 @@ class RunWorkers:
         sessions = self.sql_sessions(connection)
         script = read_sql(spec.query, surroundings.document, path, surroundings.folder)
         scope = place.frame.scope(task=instance)
-        (query,) = prepare(script, use_of(task.own["query"], path, scope), {}, scope, sessions)
+        (query,) = prepare(script, use_of(task.own["query"], path, scope, connection), {}, scope, sessions)
         names = list(spec.as_)
         with query_rows(sessions, query, dict(spec.as_), instance, place.cancellation.is_set) as rows:
             for row in rows:

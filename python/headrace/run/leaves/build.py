@@ -124,7 +124,7 @@ class _Building:
         context = self._context
         path = context.task.own_path
         script = read_sql(self._settings, context.package.binder.surroundings.document, path, context.folder)
-        use = use_of(context.task.own, path, context.scope)
+        use = use_of(context.task.own, path, context.scope, self._connection)
         sessions = context.services.sql_sessions(self._connection)
         (query,) = prepare(script, use, {}, context.scope, sessions)
         return query

@@ -69,7 +69,7 @@ class SqlExecution:
         surroundings = context.package.binder.surroundings
         path = context.task.own_path
         script = read_sql(settings, surroundings.document, path, context.folder)
-        use = use_of(context.task.own, path, context.scope)
+        use = use_of(context.task.own, path, context.scope, self.connection)
         self._statements = prepare(script, use, settings.identifiers, context.scope, self._sessions)
 
     def run(self) -> LeafResult:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Final
 
 from headrace.model import HASH_KEYS, HASH_KINDS, LIST_KINDS, RANGE_KINDS, DataType
+from headrace.model import MAXIMUM_NAME_BYTES as NAME_LIMITS
 from headrace.planning import REJECT_KINDS, Capabilities
 from headrace.targets.postgres.types import STORED_KINDS, native_type
 
-# NAMEDATALEN - 1: the server cuts longer names silently.
-MAXIMUM_NAME_BYTES: Final = 63
+MAXIMUM_NAME_BYTES: Final = NAME_LIMITS["postgres"]
 
 POSTGRES_CAPABILITIES: Final = Capabilities(
     target_type="postgres",

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from headrace.errors import CancelledError, HeadraceError, TargetBusyError, TargetError
-from headrace.planning import DefaultRule, ListRule, PartitionRule, RangeRule
+from headrace.planning import DefaultRule, ListRule, PartitionRule, RangeRule, refuse_cut_name
 from headrace.targets.base import Notice
 from headrace.targets.partition_exchange import (
     ExchangedPartition,
@@ -23,6 +23,7 @@ from headrace.targets.partition_exchange import (
 )
 from headrace.targets.postgres import ddl
 from headrace.targets.postgres.bounds import for_values, implies, read_bound
+from headrace.targets.postgres.capabilities import MAXIMUM_NAME_BYTES
 from headrace.targets.postgres.catalog import Relation, find_relation, names_in_schema, own_comparison
 from headrace.targets.postgres.connection import BEGIN, Row, one_value, roll_back, sql, texts
 from headrace.targets.postgres.control import Control
@@ -33,7 +34,7 @@ from headrace.targets.postgres.index_names import server_name
 from headrace.targets.postgres.indexes import indexes_of
 from headrace.targets.postgres.ledger import Ledger
 from headrace.targets.postgres.locks import SwitchLock, lock_for_switch, table_lock
-from headrace.targets.postgres.names import TableName, literal, quote, short_name
+from headrace.targets.postgres.names import TableName, literal, quote
 from headrace.targets.postgres.refusals import hanging_on_partition, refuse_another_owner
 
 NOTHING_EXCHANGED: Final = "; nothing was exchanged"
@@ -219,12 +220,8 @@ class Exchange:
     def _refuse_names(self, before: _Before) -> None:
         named = self._named
         for name in (named.partition, named.outgoing):
-            if name is not None and short_name(name.name) != name.name:
-                raise TargetError(
-                    f"the name {name.name} is too long for the server",
-                    found=f"{len(name.name.encode())} bytes",
-                    expected="at most 63 bytes",
-                )
+            if name is not None:
+                refuse_cut_name("a table that the switch makes", name.name, MAXIMUM_NAME_BYTES)
         taken = names_in_schema(self._control, named.table.schema)
         if named.outgoing is not None and named.outgoing != named.incoming and named.outgoing.name in taken:
             raise name_taken(str(named.outgoing), "the rows that go out")

@@ -6,7 +6,7 @@ import hashlib
 from dataclasses import dataclass
 from typing import Final
 
-from headrace.planning import ALL_PARTITIONS, STRAYS, WHOLE_TABLE
+from headrace.planning import ALL_PARTITIONS, STRAYS, WHOLE_TABLE, refuse_cut_name
 from headrace.targets.postgres.capabilities import MAXIMUM_NAME_BYTES
 
 # What the writers append to the application name: ` w4096`.
@@ -43,7 +43,8 @@ class StagingName:
 
 
 def quote(identifier: str) -> str:
-    """A quoted identifier."""
+    """A quoted identifier. Raises TargetError for one that the server would cut: the last one to see all of them."""
+    refuse_cut_name("a table, column or the like", identifier, MAXIMUM_NAME_BYTES)
     return '"' + identifier.replace('"', '""') + '"'
 
 
