@@ -4,6 +4,7 @@ accounts; errors; cancelling and killing.
 
 from __future__ import annotations
 
+import re
 import signal
 import sys
 from typing import Any
@@ -173,6 +174,14 @@ def test_what_a_table_cannot_hold_fails_with_the_values(orders: Project) -> None
     assert ended.exit_code == 1
     assert_snapshot("gathered/not_null", orders.stable(ended.stderr.split("\nerror: ")[-1]))
     assert orders.query("SELECT count(*) FROM out") == [(0,)]
+
+
+def test_a_text_with_nul_fails_and_is_shown(orders: Project) -> None:
+    orders.package(package("SELECT quantity, max(note) || chr(0) AS note FROM orders GROUP BY quantity", limit=1000))
+    ended = orders.run()
+    assert ended.exit_code == 1
+    assert_snapshot("gathered/nul", re.sub(r'found: ".*', 'found: "...', orders.stable(ended.error)))
+    assert orders.tables() == []
 
 
 SLOW = (

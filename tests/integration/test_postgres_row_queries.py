@@ -11,6 +11,7 @@ import pytest
 from tests.integration.driver import Project
 from tests.integration.postgres import PostgresProject
 from tests.integration.query_scenes import ROWS, accounts, expected, package, write_files
+from tests.integration.test_row_queries import NUL
 from tests.snapshots import assert_snapshot
 
 QUERY = (
@@ -39,6 +40,19 @@ def computed(project: Project, columns: str = NAMES) -> list[tuple[str | None, .
 def loaded(orders: PostgresProject, columns: str = NAMES) -> list[tuple[str | None, ...]]:
     shown = columns.replace("ratio", "CASE WHEN ratio = trunc(ratio) THEN ratio::text || '.0' ELSE ratio::text END")
     return orders.query(f"SELECT {shown.replace('code', 'rtrim(code)')} FROM out ORDER BY id")
+
+
+@pytest.mark.parametrize("mode", ["replace", "append", "append, commit: {rows: 500}"])
+def test_texts_with_nul_are_rejects(orders: PostgresProject, mode: str) -> None:
+    """The server stores none: each such row is a reject, and no other one."""
+    orders.execute("CREATE TABLE out (id bigint, note text)")
+    orders.package(package(NUL, limit=ROWS, destination=f"table: out, target: {mode}"))
+    account = accounts(orders.run())
+    rows = account["rows_loaded"]
+    assert account["rows_rejected"] == ROWS - rows > 0
+    assert account["rejects"]["by_rule"] == {"expression": ROWS - rows}
+    found = orders.query("SELECT count(*), count(*) FILTER (WHERE id % 7 = 0 AND note IS NOT NULL) FROM out")
+    assert found == [(str(rows), "0")]
 
 
 @pytest.mark.parametrize(

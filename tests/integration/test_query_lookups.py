@@ -175,6 +175,7 @@ FAILING: dict[str, tuple[str, list[str]]] = {
     "duplicate_key": ("SELECT range // 2 AS k, range AS v FROM range(1000)", []),
     "fails_late": ("SELECT range AS k, CAST(if(range = 200000, 'x', '1') AS INTEGER) AS v FROM range(300000)", []),
     "endless_day": ("SELECT range AS k, if(range = 3, 'infinity'::DATE, DATE '2024-01-01') AS v FROM range(9)", []),
+    "nul": ("SELECT range AS k, if(range = 3, 'a' || chr(0), 'b') AS v FROM range(9)", []),
     "year_10000": ("SELECT 1 AS k, TIMESTAMP '10000-01-01 00:00:00' AS v", []),
     "no_memory": ("SELECT range AS k, 'a long text about number ' || range AS v FROM range(3000000)", []),
     "engine_memory": ("SELECT range AS k, range AS v FROM range(30000000) ORDER BY hash(range)", []),

@@ -140,6 +140,18 @@ def test_days_that_no_file_can_name_are_rejects(few: Project) -> None:
     assert "infinity is not a day in the years 1 to 9999" in account["rejects"]["first"][0]["message"]
 
 
+NUL = "SELECT id, CASE WHEN id % 7 = 0 THEN note || chr(0) ELSE note END AS note FROM orders"
+
+
+def test_texts_with_nul_are_rejects(few: Project) -> None:
+    few.package(package(NUL, limit=1000))
+    account = accounts(few.run())
+    ((wrong,),) = few.query(f"SELECT count(*) FROM ({source(few.inbox)}) WHERE id % 7 = 0 AND note IS NOT NULL")
+    assert (account["rows_rejected"], account["rejects"]["by_rule"]) == (wrong, {"expression": wrong})
+    assert account["rows_loaded"] == account["rows_read"] - wrong
+    assert "is not a text without NUL characters" in account["rejects"]["first"][0]["message"]
+
+
 def test_rows_that_a_join_multiplies_are_rejects(few: Project) -> None:
     sql = "SELECT o.id, v FROM orders AS o JOIN (VALUES (1, 'a'), (1, 'b'), (2, 'c')) AS m(k, v) ON k = o.quantity"
     few.package(package(sql, limit=1000))

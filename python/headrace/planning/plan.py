@@ -219,6 +219,11 @@ class DataFlowPlan:
         )
 
     @property
+    def file_stems(self) -> tuple[str, ...]:
+        """How the names of files of rejects begin: its own ones, and those of flows that bring rows to its query."""
+        return (self.file_stem, *(() if self.gather is None else self.gather.before.file_stems))
+
+    @property
     def reloads(self) -> bool:
         """True if some partitions take the place of old ones while the others stay."""
         return self.partitioning is not None and any(part.action == "exchange" for part in self.partitioning.partitions)

@@ -87,6 +87,9 @@ class Flows:
         # What was found for all ways of a data flow with several destinations.
         self._prepared_ways: dict[str, PreparedFlow | SkippedTask] = {}
         self._records: FlowRecords | None = None
+        # How the names of files of each flow begin, and those that its plans have had.
+        self._stems: dict[str, str] = {}
+        self._file_stems: dict[str, set[str]] = {}
         self.loading = FlowLoading(
             folder, redactor, events, summary, phases, attempt, metrics, judging, package.affinity, self.reading
         )
@@ -186,7 +189,7 @@ class Flows:
             resumed_run = self._folder.run_id if attempt.is_resumed else None
             known = requests.load_keys(self._folder, _sources(prepared), self._redactor) if resumed_run else None
             keys = KeyAnswers(known, is_cancelled=self._is_cancelled)
-            plan = plan_run(self._package, prepared, targets, resumed_run, keys, self._facts())
+            plan = plan_run(self._package, prepared, targets, resumed_run, keys, self._facts(), stems=self._stems)
             if attempt.replay is not None:
                 plan = self._claimed(attempt.replay, plan, prepared, targets)
             if attempt.is_resumed:
@@ -298,7 +301,17 @@ class Flows:
         if planned is None or (isinstance(planned, DataFlowPlan) and instance in self._summary.tried):
             task, planned = self._planned_late(instance, bind, place)
         self._summary.tried.add(instance)
+        if not isinstance(planned, FinishedTask):
+            self._drop_rejects(instance, planned)
         return planned, None if task is None else self.destinations.targets.find(task.destination.connection)
+
+    def _drop_rejects(self, instance: str, planned: DataFlowPlan | SkippedTask) -> None:
+        """What an earlier try or attempt has written is no part of what comes now: all rejects are found once more."""
+        stems = self._file_stems.setdefault(instance, set())
+        if isinstance(planned, DataFlowPlan):
+            stems.update(planned.file_stems)
+        for stem in stems:
+            self._folder.remove_rejects(stem)
 
     def has_loaded(self, instance: str) -> bool:
         """Whether this attempt of the run has loaded it, and has said so."""
@@ -373,6 +386,7 @@ class Flows:
             keys,
             self._facts(),
             stem=f"{prepared.task.destination.table}.{prepared.task.id}",
+            stems=self._stems,
         )
         return plan.tasks[0]
 

@@ -219,6 +219,21 @@ class RunFolder:
                     file.replace(self.rejects / file.name)
             shutil.rmtree(old)
 
+    def remove_rejects(self, stem: str) -> None:
+        """Removes the files of rejects whose names begin so, if there are any. Raises LedgerError."""
+        if not self.is_ours():
+            return
+        for path in (self.rejects / f"{stem}.jsonl", self.rejects / f"{stem}.bad"):
+            try:
+                path.unlink(missing_ok=True)
+            except OSError as error:
+                raise LedgerError(
+                    "rejects of an earlier try cannot be removed",
+                    at={"file": str(path)},
+                    found=error.strerror,
+                    hint="Get the right to write there.",
+                ) from error
+
     @property
     def is_replay(self) -> bool:
         """True for a run that loads rejects of another one."""

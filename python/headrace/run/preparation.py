@@ -257,12 +257,14 @@ def plan_run(
     keys: KeyAnswers | None = None,
     run: RunFacts | None = None,
     stem: str | None = None,
+    stems: dict[str, str] | None = None,
 ) -> RunPlan:
     """Plans every data flow against its destination as it will be when the flow starts.
 
     `run`: what columns that are made say of it; None for a plan that is only read.
 
-    `stem`: how the names of files of a single flow begin, if not by its table.
+    `stem`: how the names of files of a single flow begin, if not by its table. `stems`: how those of each task begin,
+    by its id, which stays so when the task is planned once more.
 
     With `resumed_run`, the id of a run that had an earlier attempt, only what that attempt has left. `keys` answers
     questions about the keys of sources.
@@ -279,7 +281,8 @@ def plan_run(
         if isinstance(item, PreparedFlow)
     )
     parts = set[TableKey]()
-    stems: set[str] = set()
+    stems = {} if stems is None else stems
+    taken_stems: set[str] = set()
     redactor = Redactor(package.secrets)
     planned: list[DataFlowPlan | SkippedTask | FinishedTask] = []
     for item in prepared:
@@ -291,8 +294,10 @@ def plan_run(
         progress = target.task_progress(resumed_run, item.task.id) if resumed_run else TaskProgress()
         if resumed_run is not None and not progress.finished:
             _refuse_streams(item, f"run {resumed_run} cannot be resumed", "Start a new run: `headrace run`.")
-        # A name of a file is seen by everybody, and is the same in every attempt of a run.
-        own_stem = stem_of(redactor.text(stem or destination.table), stems)
+        # A name of a file is seen by everybody, and is the same in every attempt of a run, and every try of a task.
+        if item.task.id not in stems:
+            stems[item.task.id] = stem_of(redactor.text(stem or destination.table), taken_stems)
+        own_stem = stems[item.task.id]
         if progress.finished:
             shared = shared_by_destinations(item.task, target, resumed_run) if item.task.flow else None
             planned.append(_finished(item.task, target, progress, own_stem, shared))

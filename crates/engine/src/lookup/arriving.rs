@@ -13,13 +13,16 @@ use arrow_schema::{DataType, TimeUnit};
 use headrace_transform::lookup::WrongArray;
 use headrace_types::ColumnType;
 
+use crate::rejects;
 use crate::sink::values::render;
 
 /// 1 January of the year 1 and 31 December 9999, in days from 1970.
 const DAYS: [i64; 2] = [-719_162, 2_932_896];
 const MICROSECONDS_PER_DAY: i64 = 86_400_000_000;
 /// What is said of other days.
-pub const EXPECTED_DAY: &str = "a day in the years 1 to 9999";
+const EXPECTED_DAY: &str = "a day in the years 1 to 9999";
+/// What is said of other texts.
+const EXPECTED_TEXT: &str = "a text without NUL characters";
 
 /// Why a column is none of the rows.
 #[derive(Debug, PartialEq)]
@@ -30,13 +33,13 @@ pub enum Unfit {
     Value { row: usize, shown: String, expected: &'static str },
 }
 
-/// An array of a column of that type, whose days files can name.
+/// An array of a column of that type, whose values rows of files can have.
 pub fn column_of(array: &ArrayRef, column_type: ColumnType) -> Result<ArrayRef, Unfit> {
     let found = form_of(array, column_type).map_err(Unfit::Type)?;
-    let unfit = unfit_days(&found, column_type).next();
+    let unfit = unfit_values(&found, column_type).next();
     match unfit {
         None => Ok(found),
-        Some((row, shown)) => Err(Unfit::Value { row, shown, expected: EXPECTED_DAY }),
+        Some((row, shown, expected)) => Err(Unfit::Value { row, shown, expected }),
     }
 }
 
@@ -121,8 +124,12 @@ fn precision_and_scale(data_type: &DataType) -> Option<(u8, i8)> {
     }
 }
 
-/// Rows with days outside the years 1 to 9999, or without an end, and how these are shown.
-pub fn unfit_days(array: &ArrayRef, column_type: ColumnType) -> Box<dyn Iterator<Item = (usize, String)> + '_> {
+/// A row with a value that no row of a file has: its number, the value as it is shown, and what is expected.
+type UnfitRow = (usize, String, &'static str);
+
+/// Rows with days outside the years 1 to 9999, or without an end, and with texts that hold NUL, which the parser refuses in files
+/// because PostgreSQL stores none.
+pub fn unfit_values(array: &ArrayRef, column_type: ColumnType) -> Box<dyn Iterator<Item = UnfitRow> + '_> {
     match array.data_type() {
         DataType::Date32 => Box::new(outside::<Date32Type>(array, column_type, DAYS, i32::MAX.into())),
         DataType::Timestamp(TimeUnit::Microsecond, _) => {
@@ -130,6 +137,10 @@ pub fn unfit_days(array: &ArrayRef, column_type: ColumnType) -> Box<dyn Iterator
             let range = [first * MICROSECONDS_PER_DAY, (last + 1) * MICROSECONDS_PER_DAY - 1];
             Box::new(outside::<TimestampMicrosecondType>(array, column_type, range, i64::MAX))
         }
+        DataType::Utf8View => Box::new(array.as_string_view().iter().enumerate().filter_map(|(row, text)| {
+            let text = text.filter(|text| memchr::memchr(0, text.as_bytes()).is_some())?;
+            Some((row, rejects::shown(text), EXPECTED_TEXT))
+        })),
         _ => Box::new(std::iter::empty()),
     }
 }
@@ -140,7 +151,7 @@ fn outside<T: ArrowPrimitiveType<Native: Into<i64>>>(
     column_type: ColumnType,
     [first, last]: [i64; 2],
     endless: i64,
-) -> impl Iterator<Item = (usize, String)> + '_ {
+) -> impl Iterator<Item = UnfitRow> + '_ {
     let values = array.as_primitive::<T>();
     values.values().iter().enumerate().filter_map(move |(row, value)| {
         let value: i64 = (*value).into();
@@ -152,7 +163,7 @@ fn outside<T: ArrowPrimitiveType<Native: Into<i64>>>(
             value if value <= -endless => "-infinity".to_owned(),
             value => render(column_type, value.into()),
         };
-        Some((row, shown))
+        Some((row, shown, EXPECTED_DAY))
     })
 }
 
@@ -219,5 +230,19 @@ mod tests {
         assert_eq!(moment(end), Err(refused(0, "10000-01-01 00:00:00")));
         assert_eq!(moment(i64::MIN), Err(refused(0, "-infinity")));
         assert_eq!(day(first - 1).unwrap_err(), refused(2, "0000-12-31"));
+    }
+
+    #[test]
+    fn texts_with_nul_are_refused_wherever_it_stands() {
+        let long = "a text that does not stand in its view";
+        for column_type in [ColumnType::String, ColumnType::Varchar { length: 99 }, ColumnType::Json] {
+            for text in ["\0".to_owned(), "a\0".to_owned(), format!("{long}\0"), format!("\0{long}")] {
+                let texts = array(StringArray::from(vec![Some(long), None, Some(""), Some(&text), Some("\0")]));
+                let shown = rejects::shown(&text);
+                let refused = Unfit::Value { row: 3, shown, expected: "a text without NUL characters" };
+                assert_eq!(column_of(&texts, column_type).unwrap_err(), refused);
+                assert!(column_of(&texts.slice(0, 3), column_type).is_ok());
+            }
+        }
     }
 }

@@ -16,7 +16,7 @@ use headrace_types::{ColumnType, CoreError, ErrorKind, RowSchema, Rule};
 use super::fit::{long_rows, null_rows};
 use super::refused::{Refusal, Remaining};
 use super::windows::{Failure, FailureKind, Windows};
-use crate::lookup::arriving::{EXPECTED_DAY, form_of, unfit_days};
+use crate::lookup::arriving::{form_of, unfit_values};
 use crate::report::TransformCounts;
 use crate::spec::{ComputedColumn, QuerySpec};
 
@@ -312,8 +312,8 @@ impl Query {
         if matches!(from, From::Passed(_)) {
             return;
         }
-        for (row, shown) in unfit_days(column, *column_type) {
-            refuse(row, self.bad(0, &format!("{shown} is not {EXPECTED_DAY}")).refusal);
+        for (row, shown, expected) in unfit_values(column, *column_type) {
+            refuse(row, self.bad(0, &format!("{shown} is not {expected}")).refusal);
         }
         if let ColumnType::Float32 | ColumnType::Float64 = column_type {
             for row in odd_floats(column) {

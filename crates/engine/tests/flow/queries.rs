@@ -232,7 +232,7 @@ fn values_that_no_column_may_have_are_rejects() {
         {"name": "text", "type": {"kind": "varchar", "length": 3}, "nullable": false},
         {"name": "key", "type": {"kind": "int64"}, "nullable": false, "from": "id"},
     ]);
-    let mut job = Job::of(rows(0, 12)).arrow();
+    let mut job = Job::of(rows(0, 13)).arrow();
     (job.streams, job.limit, job.transforms) = (1, 100, vec![query(columns)]);
     let answer = |window: &Window| {
         let (mut share, mut day, mut text, mut numbers) = (vec![], vec![], vec![], vec![]);
@@ -250,6 +250,7 @@ fn values_that_no_column_may_have_are_rejects() {
             text.push(match id {
                 5 => None,
                 6 => Some("äöüß"),
+                12 => Some("a\0"),
                 _ => Some("äöü"),
             });
             numbers.push(number);
@@ -273,6 +274,7 @@ fn values_that_no_column_may_have_are_rejects() {
         (5, "HR603", late("10000-01-01")),
         (6, "HR201", "no value for column `text`: transform `priced` gives NULL".to_owned()),
         (7, "HR403", "a value for column `text`: transform `priced` gives more than 3 characters".to_owned()),
+        (13, "HR603", "transform `priced`: \"a\\u{0}\" is not a text without NUL characters".to_owned()),
     ];
     let wanted = wanted.into_iter().map(|(row, code, text)| (row, (code.to_owned(), text)));
     assert_eq!(told, wanted.collect());
