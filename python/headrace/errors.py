@@ -52,6 +52,8 @@ class HeadraceError(Exception):
         self.destination: str | None = None
         """Of a data flow with several destinations: the one that an error of the core is about. Not shown: whoever
         catches the error says which table it is."""
+        self.rows_committed = 0
+        """Of a load that has failed: rows that stay in its table all the same, because they were committed before."""
 
     def __str__(self) -> str:
         return self.what
@@ -59,6 +61,14 @@ class HeadraceError(Exception):
     def __reduce__(self) -> tuple[object, ...]:
         # Exception's own reduce calls the class with `args` only and would lose the keyword fields.
         return (_rebuild, (type(self), self.args, self.__dict__.copy()))
+
+    def keep_committed(self, cause: BaseException | None) -> None:
+        """Says which rows stay, and how to go on, where the error of a load is told by this one instead."""
+        if cause is self or not isinstance(cause, HeadraceError) or not cause.rows_committed:
+            return
+        self.rows_committed, self.hint = cause.rows_committed, cause.hint
+        self.what += f"; {rows_are(cause.rows_committed)} in the table"
+        self.args = (self.what,)
 
     def render(self) -> str:
         """The error as people read it, without a final newline."""
@@ -78,6 +88,11 @@ class HeadraceError(Exception):
         if self.server is not None:
             data["server"] = self.server
         return data
+
+
+def rows_are(rows: int) -> str:
+    """`1 of its rows is`, `2,000 of its rows are`."""
+    return f"{rows:,} of its rows {'is' if rows == 1 else 'are'}"
 
 
 def _rebuild(error_class: type[HeadraceError], args: tuple[object, ...], state: dict[str, object]) -> HeadraceError:

@@ -20,7 +20,7 @@ from headrace.cli.limit_text import limit_words, slow_lines
 from headrace.cli.progress_state import LOADING, RunProgress, TableProgress
 from headrace.cli.progress_tasks import is_other
 from headrace.cli.signals import STOPPING, write_now
-from headrace.errors import on_one_line, without_controls
+from headrace.errors import on_one_line, rows_are, without_controls
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -245,7 +245,8 @@ def finished_line(event: Event) -> str:
     """How a table ended."""
     name, seconds = event["table"], float(event["seconds"])
     if event["status"] != "success":
-        return f"{name}: {event['status']} after {units.duration(seconds)}, nothing of it is visible"
+        visible = rows_are(int(event["rows_loaded"])) if event["rows_loaded"] else "nothing of it is"
+        return f"{name}: {event['status']} after {units.duration(seconds)}, {visible} visible"
     return (
         f"{name}: loaded {units.plural(int(event['rows_loaded']), 'row')} in {units.duration(seconds)}, "
         f"{units.megabytes_per_second(int(event['bytes_read']), seconds)} MB/s, "

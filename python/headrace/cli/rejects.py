@@ -14,7 +14,7 @@ from headrace.cli.cells import cells, cut, wrap
 from headrace.cli.console import print_json, print_result, result_width, say, shown_path
 from headrace.cli.run import load_requested
 from headrace.cli.text_table import GAP, TextColumn, render_table
-from headrace.errors import CommandLineError, HeadraceError, on_one_line, render_location
+from headrace.errors import CommandLineError, HeadraceError, on_one_line, render_location, rows_are
 from headrace.model.suggest import quote
 from headrace.run import RejectedRun, RejectedTable
 
@@ -136,7 +136,8 @@ def _by_all(table: RejectedTable) -> str:
 
 def _percent(table: RejectedTable) -> str:
     if not table.rows:
-        return f" ({table.status}: nothing was loaded)" if table.status != "success" else ""
+        loaded = f"{rows_are(table.loaded)} in the table" if table.loaded else "nothing was loaded"
+        return f" ({table.status}: {loaded})" if table.status != "success" else ""
     percent = 100 * table.rejected / table.rows
     return f" ({percent:.2f} %)" if percent >= _SMALLEST_PERCENT else f" (below {_SMALLEST_PERCENT} %)"
 

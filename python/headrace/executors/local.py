@@ -90,6 +90,11 @@ class FlowOutcome:
     lookup_seconds: float = 0.0
 
     @property
+    def rows_committed(self) -> int:
+        """Of a load that has failed: rows that are in its table all the same."""
+        return self.error.rows_committed if isinstance(self.error, HeadraceError) else 0
+
+    @property
     def status(self) -> str:
         """success, failed or cancelled."""
         if self.error is None:
@@ -215,7 +220,11 @@ class LocalExecutor:
                 watch_error = error
             result = load.end()
         if load.times is None:
-            return result, _first_error(watch_error or load.error, result, cancelled), ()
+            kept = load.error.rows_committed if isinstance(load.error, HeadraceError) else 0
+            failure = _first_error(watch_error or load.error, result, cancelled, has_loaded=kept > 0)
+            if isinstance(failure, HeadraceError):
+                failure.keep_committed(load.error)
+            return result, failure, ()
         return result, None, () if watch_error is None else (f"watching the load failed: {watch_error!r}",)
 
     def _watch(self, load: _Load[Times], flow: Flow, progress: Progress, cancel: Cancel) -> bool:
@@ -329,8 +338,10 @@ def _flow_error(result: dict[str, Any]) -> HeadraceError | None:
     return InternalError("the flow failed without saying why", found=f"status {result['status']}")
 
 
-def _first_error(load_error: BaseException | None, result: dict[str, Any] | None, cancelled: bool) -> BaseException:
-    """The error to report when both sides have ended and the target has not committed.
+def _first_error(
+    load_error: BaseException | None, result: dict[str, Any] | None, cancelled: bool, *, has_loaded: bool = False
+) -> BaseException:
+    """The error to report when both sides have ended and the target has not committed. `has_loaded`: but some rows.
 
     What a stream says is better than what the target says about the stream; only an error of cancelling is a
     consequence. A load that failed after the user's cancel is cancelled, not failed: the streams may have ended well
@@ -340,7 +351,7 @@ def _first_error(load_error: BaseException | None, result: dict[str, Any] | None
     if error is not None and not isinstance(error, CancelledError):
         return load_error if load_error is not None and _explains(load_error, error) else error
     if cancelled:
-        return CancelledError("cancelled; this task loaded nothing")
+        return CancelledError("cancelled" if has_loaded else "cancelled; this task loaded nothing")
     return load_error or error or InternalError("the load ended without saying how")
 
 

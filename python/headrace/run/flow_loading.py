@@ -328,7 +328,9 @@ class FlowLoading:
 
     def _timed_out(self, plan: DataFlowPlan, outcome: FlowOutcome, cancellation: Cancellation) -> FlowOutcome:
         if isinstance(outcome.error, CancelledError) and cancellation.timeout_seconds is not None:
-            return replace(outcome, error=cancellation.error(f"task {plan.task}"))
+            error = cancellation.error(f"task {plan.task}")
+            error.keep_committed(outcome.error)
+            return replace(outcome, error=error)
         return outcome
 
     def ended(self, plan: DataFlowPlan, outcome: FlowOutcome) -> tuple[str, ...]:

@@ -44,7 +44,7 @@ class RejectedTable:
     the rejects; None if the ledger was not asked. `is_replayable`: False in front of a query over all rows, and of a
     join, whose other rows are not read again. `flow`: with several
     destinations the id of their data flow, whose rejects these are, whichever of them has refused a row; `ways`: the
-    tasks of all of them; `others`: names of the others.
+    tasks of all of them; `others`: names of the others. `loaded`: rows of the task that are in its table.
     """
 
     task: str
@@ -60,6 +60,7 @@ class RejectedTable:
     flow: str = ""
     ways: tuple[str, ...] = ()
     others: frozenset[str] = frozenset()
+    loaded: int = 0
 
     @property
     def tasks(self) -> tuple[str, ...]:
@@ -189,6 +190,7 @@ def _table(
         is_replayable=not any({"join", "gathered"} & own.keys() for own in (table, *ways)),
         flow=flow,
         ways=tuple(str(own["task"]) for own in ways),
+        loaded=int(table.get("rows_loaded") or 0),
         others=frozenset(str(name) for own in ways for name in (own["task"], own["table"], flow)),
     )
 

@@ -242,8 +242,10 @@ class TableResult:
         return sum(int(stream["rows"]) for stream in streams)
 
     def rows_loaded(self) -> int:
-        """Rows that are committed in the destination."""
-        return self.outcome.times.rows_loaded if self.outcome.times and self.outcome.error is None else 0
+        """Rows that are committed in the destination, also by a load that has failed then."""
+        if self.outcome.error is not None:
+            return self.outcome.rows_committed
+        return self.outcome.times.rows_loaded if self.outcome.times else 0
 
     def to_dict(self) -> dict[str, Any]:
         """The member of `tables`. Speeds are those of this attempt of the run."""

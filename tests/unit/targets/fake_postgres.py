@@ -113,7 +113,8 @@ def _patterns() -> dict[str, re.Pattern[str]]:
 
         for file in files("headrace.targets.postgres").joinpath("sql").iterdir():
             name = file.name.removesuffix(".sql")
-            text = re.sub(r"\\\{[a-z_]+\\\}", "[^,\n]+", re.escape(sql(name)))
+            parts = re.sub(r"\\\{(identity|is_same)\\\}", "(?s:.+)", re.escape(sql(name)))
+            text = re.sub(r"\\\{[a-z_]+\\\}", "[^,\n]+", parts)
             _PATTERNS[name] = re.compile(text)
     return _PATTERNS
 

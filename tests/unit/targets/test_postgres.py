@@ -513,7 +513,8 @@ def test_rows_that_are_committed_as_they_come_stay() -> None:
 
     with pytest.raises(TargetBusyError) as failure:
         load.run(committed)
-    assert "a part of its rows is in the table" in failure.value.what
+    assert "; 1 of its rows is in the table" in failure.value.what
+    assert failure.value.rows_committed == 1
     assert f"headrace resume {RUN}" in str(failure.value.hint)
 
 

@@ -24,7 +24,7 @@ from headrace.targets.postgres.failures import ledger_failure
 from headrace.targets.postgres.names import TableName, ledger_lock_key, literal, quote
 
 # A ledger that has it has everything.
-_NEWEST_COLUMN: Final = ("commit", "rows_filtered")
+_NEWEST_COLUMN: Final = ("unit", "identity")
 # Number of the commit row that says: the task is complete and its tables are switched in.
 SWITCHED_SLICE = 0
 # Who takes a run over does not wait for its writers, but ends them.
@@ -165,7 +165,11 @@ class Ledger:
             raise fenced_off(run_id, self.schema)
 
     def mark_switched(self, run_id: str, task: str) -> None:
-        """Writes the commit row of the switch, which holds no rows of its own. Belongs into its transaction."""
+        """Writes the commit row of the switch, which holds no rows of its own, and which table has them then.
+
+        Belongs into its transaction.
+        """
+        self._connection.query(self._sql("identify_table"), (run_id, task))
         self.commit_unit(run_id, task, WHOLE_TABLE, SWITCHED_SLICE, 0)
 
     def is_switched(self, run_id: str, task: str) -> bool:
@@ -178,6 +182,10 @@ class Ledger:
         for partition, number, rows in self._connection.query(self._sql("committed_units"), (run_id, task)).rows:
             found.setdefault(partition or "", {})[int(number or 0)] = int(rows or 0)
         return found
+
+    def holds_rows(self, run_id: str, task: str) -> bool:
+        """True if the table of a task is still the one into which its rows went: nobody has made it once more."""
+        return one_value(self._connection, self._sql("holds_rows"), (run_id, task)) is not None
 
     def committed_rows(self, run_id: str, task: str) -> dict[str, int]:
         """Committed rows of a task by partition."""
@@ -339,7 +347,9 @@ class Ledger:
             self._connection.execute(self._sql("ledger"))
 
     def _sql(self, name: str, **members: str) -> str:
-        return sql(name).format(schema=quote(self.schema), **members)
+        schema, identity = quote(self.schema), sql("table_identity")
+        is_same = sql("is_same_table").format(schema=schema, identity=identity)
+        return sql(name).format(schema=schema, identity=identity, is_same=is_same, **members)
 
 
 def _target_of(plan: DataFlowPlan) -> str:

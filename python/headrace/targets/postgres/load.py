@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, Final
 
-from headrace.errors import AccountsError, HeadraceError, LedgerError, TargetBusyError, TargetError
+from headrace.errors import AccountsError, HeadraceError, LedgerError, TargetBusyError, TargetError, rows_are
 from headrace.planning import WHOLE_TABLE, DataFlowPlan, counted
 from headrace.targets.base import Flow, LoadedPartition, LoadTimes, Notice, Settle
 from headrace.targets.postgres.catalog import find_relation
@@ -28,7 +28,6 @@ from headrace.targets.postgres.switch import Switch
 from headrace.targets.postgres.unplaced_rows import unplaced_row
 
 _RESUME: Final = "What is committed is kept: headrace resume {run}."
-_HALF_APPENDED: Final = "; a part of its rows is in the table"
 _RESUME_OR_ABANDON: Final = (
     "Load the rest: headrace resume {run}; or delete its rows and give it up: headrace run --abandon."
 )
@@ -76,8 +75,8 @@ class TableLoad:
         self._partitions: tuple[LoadedPartition, ...] = ()
         # Until the server says that nothing is committed, or that it is dropped.
         self._can_be_resumed = ledger is not None and not staging.is_direct
-        # Rows that are committed into the target itself stay there, whatever happens.
-        self._is_half_appended = False
+        # Rows that are committed into the target itself stay there, whatever happens; None: nobody could be asked.
+        self._rows_committed: int | None = 0
         self._have_writers_committed = False
         self._what = f"loading table {shown_name}"
 
@@ -134,7 +133,8 @@ class TableLoad:
             consequence = self._consequence(error)
             unplaced = unplaced_row(error, self._plan, self._staging.divided, self._what, consequence)
             problem = unplaced or explained(error, what or self._what, consequence)
-            if self._is_half_appended:
+            problem.rows_committed = self._rows_committed or 0
+            if self._rows_committed != 0:
                 hint = _RESUME_OR_ABANDON.format(run=self._run_id)
                 problem.hint = f"{problem.hint or ''} {hint}".lstrip()
             if problem.retryable and self._can_be_resumed and self._is_prepared:
@@ -255,6 +255,8 @@ class TableLoad:
         """
         committed = ledger.committed_staging(self._run_id, self._plan.task)
         missing = self._staging.not_found(committed)
+        if None in committed and None not in missing and not ledger.holds_rows(self._run_id, self._plan.task):
+            missing.append(None)
         where = [f"hidden table {name}" if name else f"table {self._staging.target} itself" for name in missing]
         found = f"rows committed into {', '.join(where)}"
         others = ledger.units(self._run_id, self._plan.task) ^ set(self._staging.units) if committed else set()
@@ -394,15 +396,18 @@ class TableLoad:
         """Drops what this load has staged, unless trying again can help. Its writers are gone: the flow has ended, or
         was never started.
         """
+        commits_first = self._plan.commit is not None or self._have_writers_committed
+        asks = self._staging.is_direct and commits_first and self._ledger is not None
+        self._rows_committed = None if asks and self._is_prepared else 0
         with suppress(HeadraceError):
             with self._control.impatient():
                 roll_back(self._control)  # or learns that the session has ended
             if self._control.state in ("lost", "cancelled"):
                 self._control.reopen(_RESTART_SECONDS)
             with self._control.impatient():
-                commits_first = self._plan.commit is not None or self._have_writers_committed
-                if self._staging.is_direct and commits_first and self._ledger is not None:
-                    self._is_half_appended = self._ledger.committed(self._run_id, self._plan.task) != Committed(0, 0)
+                if asks and self._ledger is not None:
+                    self._ledger.wait_for_commits(self._run_id)
+                    self._rows_committed = self._ledger.committed(self._run_id, self._plan.task).rows
                 if self._staging.is_direct or not (self._ledger is None or self._ledger.is_current(self._run_id)):
                     return  # nothing is staged, or it is somebody else's by now
                 kept = self._worth_keeping(error)
@@ -422,8 +427,10 @@ class TableLoad:
         return [name for name in self._ledger.committed_staging(self._run_id, self._plan.task) if name]
 
     def _consequence(self, error: HeadraceError) -> str:
-        if self._is_half_appended:
-            return _HALF_APPENDED
+        if self._rows_committed is None:
+            return "; whether rows of it are in the table is not known"
+        if self._rows_committed:
+            return f"; {rows_are(self._rows_committed)} in the table"
         is_known = isinstance(error, LedgerError) or error.what.startswith(self._what)
         return "" if is_known or self._staging.is_direct else NOTHING
 

@@ -1,5 +1,5 @@
 -- Runs that ended (or, still `running`, died where nobody may say so) in the middle of an append straight into the table: some of its
--- slices are there, not all, and nobody has replaced them since.
+-- slices are there, not all, and nobody has replaced them since, or made the table once more.
 SELECT run.run_id, run.status, slice.task, pg_catalog.count(*) AS slices, pg_catalog.count(done.slice) AS committed
 FROM {schema}.slice
 JOIN {schema}.unit ON unit.run_id = slice.run_id AND unit.task = slice.task AND unit.staging IS NULL
@@ -8,6 +8,7 @@ LEFT JOIN {schema}.commit AS done
   ON done.run_id = slice.run_id AND done.task = slice.task AND done.slice = slice.slice AND done."partition" = unit."partition"
 WHERE slice.slice > 0 AND slice."schema" = $1 AND slice."table" = $2 AND run.run_id <> $3
   AND run.status IN ('lost', 'failed', 'cancelled', 'running')
+  AND {is_same}
 GROUP BY run.run_id, run.status, slice.task
 HAVING pg_catalog.count(done.slice) > 0 AND pg_catalog.count(done.slice) < pg_catalog.count(*)
   AND NOT EXISTS (

@@ -1,8 +1,10 @@
 -- The slices, and slice 0 for the task as a whole, which may have no other.
 WITH units AS (
   INSERT INTO {schema}.unit
-  SELECT $1, $2, planned."partition", planned.staging, planned.takes
-  FROM unnest($13::text[], $14::text[], $15::text[]) AS planned ("partition", staging, takes)
+  SELECT $1, $2, planned."partition", planned.staging, planned.takes, CASE WHEN planned.staging IS NULL THEN {identity} END
+  FROM {schema}.run, (SELECT $3::text AS "schema", $4::text AS "table") AS slice,
+       unnest($13::text[], $14::text[], $15::text[]) AS planned ("partition", staging, takes)
+  WHERE run.run_id = $1
 )
 INSERT INTO {schema}.slice
 SELECT $1, $2, planned.slice, $3, $4, $5, planned.units, planned.file,

@@ -1,5 +1,5 @@
--- The ledger: six tables beside the data, and a view of them. Only `run` is ever updated, and `task` in the transaction that
--- inserts it; commit rows go when their rows go.
+-- The ledger: six tables beside the data, and a view of them. Only `run` is ever updated, `task` in the transaction that inserts it,
+-- and `unit` in that of the switch; commit rows go when their rows go.
 CREATE TABLE IF NOT EXISTS {schema}.run (
   run_id           text        NOT NULL PRIMARY KEY,
   package          text        NOT NULL,
@@ -36,15 +36,18 @@ CREATE TABLE IF NOT EXISTS {schema}.slice (
 
 -- The partitions into which the rows of a task go, each by units of its own: '' without partitions, `strays` for rows that
 -- are not of their slice's partition, `*` for all where the server finds the partition of a row.
--- staging: the hidden table; NULL: straight into the table. takes: the keys of the partition, as JSON.
+-- staging: the hidden table; NULL: straight into the table. takes: the keys of the partition, as JSON. identity: which table the rows
+-- went into, as table_identity.sql has it; NULL before the switch, and in rows that are older than this column.
 CREATE TABLE IF NOT EXISTS {schema}.unit (
   run_id      text NOT NULL,
   task        text NOT NULL,
   "partition" text NOT NULL,
   staging     text,
   takes       text,
+  identity    text,
   PRIMARY KEY (run_id, task, "partition")
 );
+ALTER TABLE {schema}.unit ADD COLUMN IF NOT EXISTS identity text;
 
 -- One row per slice and partition, inserted in the transaction that holds these rows. What was rejected, filtered, skipped and ignored of a slice, and
 -- the length and the hash of its text, is in one of its rows, and 0 or NULL in the others.
