@@ -635,7 +635,7 @@ impl Shared {
                 CoreError::new(ErrorKind::FileChanged, "a source file vanished while it was loaded")
                     .at_file(&file.path)
                     .found(error.to_string())
-                    .hint("Nothing was loaded. Run again once the file is complete.")
+                    .hint("Run again once the file is complete.")
             })?;
             check_unchanged(file, &now)?;
         }

@@ -23,5 +23,5 @@ pub fn no_last_row_end(file: &FileSpec, byte: u64, row: Option<u64>, found: &[u8
         .at(Location { file: file.path.clone(), row, byte: Some(byte), ..Location::default() })
         .found(shown(&text_of(found)))
         .expected(expected)
-        .hint("Nothing was loaded. If it is whole, set `last_row_end: optional` of the source.")
+        .hint("If it is whole, set `last_row_end: optional` of the source.")
 }

@@ -134,6 +134,23 @@ class RunDestinations:
         target.take_back(record_of_run(self._package, self._folder, self._redactor, self._attempt.replay))
         self._released.discard(id(target))
 
+    @property
+    def keep_ledgers(self) -> bool:
+        """Whether all that is open and stores rows has a ledger."""
+        opened = () if self._targets is None else self._targets.all()
+        return all(own.capabilities.ledger or not own.capabilities.stores_tables for own in opened)
+
+    def appended_tables(self) -> tuple[str, ...]:
+        """The tables to which the run has appended rows that are there, in destinations that can be asked now."""
+        found: dict[str, None] = {}
+        for target in () if self._targets is None else self._targets.all():
+            if id(target) in self._released:
+                continue
+            with suppress(HeadraceError):
+                target.recover()
+                found |= dict.fromkeys(target.appended_tables(self._folder.run_id))
+        return tuple(found)
+
     def begin(self, target: Target) -> None:
         """Writes the run into the ledger of an open destination."""
         record = record_of_run(self._package, self._folder, self._redactor, self._attempt.replay)
@@ -144,10 +161,10 @@ class RunDestinations:
         lost_runs = target.begin_run(record)
         self._begun.append(target)
         for lost in lost_runs:
-            loaded = f"it had committed {', '.join(lost.tables)}, and " if lost.tables else ""
-            self._events.notice(
-                f"run {lost.run_id} died before it ended: {loaded}nothing of its unfinished table is visible"
+            loaded = (
+                f"rows of it are visible in {', '.join(lost.tables)}" if lost.tables else "nothing of it is visible"
             )
+            self._events.notice(f"run {lost.run_id} died before it ended: {loaded}")
 
     def end(self, status: str, error: str | None, late_problem: Callable[[Exception], None]) -> None:
         """Says in the ledgers how the run has ended, and closes the destinations. A destination in which a flow has

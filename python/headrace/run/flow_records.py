@@ -17,6 +17,7 @@ from headrace.run.folder import RunFolder
 from headrace.run.json_lines import add_line, lines
 from headrace.run.redact import Redactor
 from headrace.run.tasks import nameable_flows
+from headrace.run.true_hints import NEW_RUN
 
 
 def add_record(folder: RunFolder, record: Mapping[str, Any]) -> None:
@@ -94,6 +95,6 @@ def _scope(package: BoundPackage, values: Mapping[str, Any], task: str) -> Scope
     if hidden:
         raise LedgerError(
             f"task {task} cannot be repeated: the variable `{hidden[0]}` held a secret, and secrets are not stored",
-            hint="Start a new run: `headrace run`.",
+            hint=NEW_RUN,
         )
     return package.scope.with_names({name: from_stored(stored[0]) for name, stored in values.items()}, {})

@@ -55,7 +55,7 @@ RESUME: Final = Purpose(
     wanted="unfinished",
     unfit="is complete",
     consequence="there is nothing to resume",
-    hint="Start a new run: `headrace run`.",
+    hint="Nothing is left to load: `headrace report` shows what the runs did.",
 )
 VERIFY: Final = Purpose(
     "verified",

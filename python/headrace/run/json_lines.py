@@ -10,6 +10,7 @@ from typing import IO, Any, Final
 
 from headrace.errors import LedgerError
 from headrace.private_files import open_file
+from headrace.run.true_hints import NEW_RUN
 
 _BLOCK_BYTES: Final = 1 << 16
 
@@ -47,7 +48,7 @@ def lines(run_id: str, path: Path) -> Iterator[tuple[dict[str, Any], int]]:
             f"run {run_id} cannot be repeated: its folder is not complete",
             at={"file": str(path)},
             found=getattr(error, "strerror", None) or "not JSON",
-            hint="Start a new run: `headrace run`.",
+            hint=NEW_RUN,
         ) from error
 
 

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from headrace.errors import LedgerError
 from headrace.run.folder import RunFolder
 from headrace.run.json_lines import add_line, lines
+from headrace.run.true_hints import NEW_RUN
 
 
 class LookupContents:
@@ -45,7 +46,7 @@ class LookupContents:
                 raise LedgerError(
                     f"{task} cannot go on: rows of it are committed, and nothing tells what lookup `{name}` held",
                     at={"file": str(self._folder.lookups)},
-                    hint="Start a new run: `headrace run`.",
+                    hint=NEW_RUN,
                 )
             if known[name] != fingerprint:
                 raise LedgerError(

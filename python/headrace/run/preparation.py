@@ -58,6 +58,7 @@ from headrace.run.schema_names import SchemaNames
 from headrace.run.shared_marks import shared_by_destinations
 from headrace.run.tasks import file_stem as stem_of
 from headrace.run.tasks import nameable_flows
+from headrace.run.true_hints import NEW_RUN
 from headrace.run.two_loads import refuse_second_load
 from headrace.targets import (
     ClosedBehind,
@@ -293,7 +294,7 @@ def plan_run(
         target = targets[destination.connection]
         progress = target.task_progress(resumed_run, item.task.id) if resumed_run else TaskProgress()
         if resumed_run is not None and not progress.finished:
-            _refuse_streams(item, f"run {resumed_run} cannot be resumed", "Start a new run: `headrace run`.")
+            _refuse_streams(item, f"run {resumed_run} cannot be resumed", NEW_RUN)
         # A name of a file is seen by everybody, and is the same in every attempt of a run, and every try of a task.
         if item.task.id not in stems:
             stems[item.task.id] = stem_of(redactor.text(stem or destination.table), taken_stems)

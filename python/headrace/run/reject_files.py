@@ -51,5 +51,5 @@ class RejectFiles:
             f"the rejects of run {self._folder.run_id} are not complete",
             at={"file": str(path)},
             found=found,
-            hint="Restore the run folder, or load the source files again.",
+            hint="Restore the run folder.",
         )

@@ -32,6 +32,7 @@ from headrace.run.replay_groups import RowGroups, core_files, repeat_place, row_
 from headrace.run.replay_rows import loaded_and_dropped, noted_task, repaired
 from headrace.run.replay_ways import WayOfReplay, ways_of_replay
 from headrace.run.tasks import nameable_flows
+from headrace.run.true_hints import load_again
 from headrace.targets import Target, capabilities_of, files_of
 from headrace.targets.claims import refuse_replaced, refuse_taken
 
@@ -341,7 +342,7 @@ def check_replay(
     if target.catalog(task.destination.schema, task.destination.table) is None:
         raise LedgerError(
             f"run {claim.of_run} cannot be replayed: table {name} is not there any more",
-            hint="Load the source files again: `headrace run`.",
+            hint=f"Load its source files again: `headrace run --only {task.definition}`.",
         )
     later = target.replaced_since(claim.of_run, plan.task, replace(loaded, schema=there[0]))
     refuse_replaced(claim, name, later)
@@ -419,12 +420,12 @@ def _replayable(of: RunFolder, ways: Sequence[DataFlowTask], table: RejectedTabl
     if task.destination.partitions:
         raise refused("partitions that the run has loaded anew")
     if task.join is not None:
-        raise refused("rows of a join, whose other sides are not read again", "Repair the source files, and run again.")
+        raise refused("rows of a join, whose other sides are not read again", load_again(ways, of.run_id))
     gathered = next((way.source for way in ways if isinstance(way.source, GatheredSource)), None)
     if gathered is not None:
         raise refused(
             f"rows in front of the query `{gathered.name}`, which needs all rows: one more changes what was loaded",
-            "Repair the source files, and run again.",
+            load_again(ways, of.run_id),
         )
     if not isinstance(task.source, FileSource):
         raise refused("rows that no file holds")

@@ -20,10 +20,10 @@ from headrace.run.flow_records import FlowRecords, add_record, records
 from headrace.run.folder import RESUME, VERIFY, Purpose, RunFolder
 from headrace.run.redact import Redactor
 from headrace.run.trust import is_own
+from headrace.run.true_hints import NEW_RUN
 
 # Members of a file by which its rows are read.
 _DIALECT: Final = ("row_end", "columns", "encoding")
-_NEW_RUN: Final = "Start a new run: `headrace run`."
 
 
 @dataclass(frozen=True)
@@ -139,7 +139,7 @@ def check_package(folder: RunFolder, package: BoundPackage, purpose: Purpose = R
     raise PackageError(
         f"run {folder.run_id} cannot be {purpose.participle}: {what} has changed since it started",
         at={"file": str(package.path)},
-        hint=_NEW_RUN,
+        hint=NEW_RUN if purpose is RESUME else f"Put them back as they were: then it can be {purpose.participle}.",
     )
 
 
@@ -265,7 +265,7 @@ def check_partitions(folder: RunFolder, plan: RunPlan, redactor: Redactor) -> No
                 "started",
                 found=_division(now.get(task)),
                 expected=_division(before[task]),
-                hint=_NEW_RUN,
+                hint=NEW_RUN,
             )
 
 
@@ -292,7 +292,7 @@ def _changed(
         f"run {folder.run_id} cannot be {purpose.participle}: {which} have changed since it started",
         at=None if path is None else {"file": path},
         found=found,
-        hint=_NEW_RUN,
+        hint=NEW_RUN if purpose is RESUME else f"Put them back as they were: then it can be {purpose.participle}.",
     )
 
 
@@ -370,7 +370,7 @@ def _read(folder: RunFolder, path: Path) -> dict[str, Any]:
             f"run {folder.run_id} cannot be repeated: its folder is not complete",
             at={"file": str(path)},
             found=getattr(error, "strerror", None) or "not a JSON document",
-            hint=_NEW_RUN,
+            hint="Restore the run folder.",
         ) from error
     return dict(document)
 

@@ -6,6 +6,7 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -41,6 +42,7 @@ from headrace.run.replay import ReplayRun
 from headrace.run.request import RunRequest
 from headrace.run.summary import Summary
 from headrace.run.tasks import known_names
+from headrace.run.true_hints import appended_tables, true_hint
 from headrace.run.workers import RunWorkers, defect
 
 _WAIT_SECONDS = 0.1
@@ -99,7 +101,11 @@ def execute(
     selection = select(package, choice) if replay is None else Selection()
     folder = resumed or (RunFolder.create(runs_dir or DEFAULT_RUNS_FOLDER, now) if replay is None else replay.folder)
     if resumed is not None:
-        requests.check_package(folder, package)
+        try:
+            requests.check_package(folder, package)
+        except HeadraceError as error:
+            error.hint = true_hint(error.hint, folder.run_id, appended_tables(package, folder.run_id), is_begun=False)
+            raise
         replay = ReplayRun.load(folder) if folder.is_replay else None
         folder.reopen()
     redactor = Redactor(package.secrets, None if replay is None else replay.names)
@@ -286,10 +292,19 @@ class _Run:
         """Keeps the first error only: the later ones are usually its consequences."""
         error = self._redactor.error(error)
         if self._summary.failure is None:
-            self._summary.failure = error
+            self._summary.failure = self._with_true_hint(error)
             self._summary.status = "cancelled" if isinstance(error, CancelledError) else "failed"
         elif error is not self._summary.failure:
             self._events.notice(f"after the error: {error.what}")
+
+    def _with_true_hint(self, error: HeadraceError) -> HeadraceError:
+        destinations, tables = self._flows.destinations, tuple[str, ...]()
+        with suppress(HeadraceError):
+            tables = destinations.appended_tables()
+        is_begun = self._totals.any_done or self._attempt.is_resumed
+        is_known = self._attempt.request is not None and destinations.keep_ledgers
+        error.hint = true_hint(error.hint, self._folder.run_id, tables, is_begun=is_begun, is_known=is_known)
+        return error
 
     def _finish(self) -> None:
         self._summary.peak_resident_bytes = peak_resident_bytes()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from headrace.errors import LedgerError
 from headrace.planning import DataFlowPlan, RunPlan, SkippedTask
 from headrace.run.flow_sources import PreparedFlow
@@ -36,8 +38,7 @@ def appended_by_unfinished_runs(
             raise LedgerError(
                 f"run {last.run_id} of this package did not end well, and has appended rows already",
                 found=f"rows committed into {', '.join(table for table in last.tables if table in appended)}",
-                hint=f"Go on with it: `headrace resume {last.run_id}`. To append everything all the same, "
-                "run with --abandon.",
+                hint=_hint(last.run_id, (table for table in last.tables if table in appended)),
             )
         if unfinished:
             found.append((target, unfinished))
@@ -56,9 +57,16 @@ def refuse_unfinished(package: str, target: Target, *, may_abandon: bool) -> lis
         raise LedgerError(
             f"run {last.run_id} of this package did not end well, and has made rows visible already",
             found=f"rows committed into {', '.join(last.tables)}",
-            hint=f"Go on with it: `headrace resume {last.run_id}`. To start anew all the same, run with --abandon.",
+            hint=_hint(last.run_id, last.tables),
         )
     return unfinished
+
+
+def _hint(run_id: str, tables: Iterable[str]) -> str:
+    return (
+        f"Go on with it: `headrace resume {run_id}`; or delete its rows from {', '.join(tables)} and give it up: "
+        "`headrace run --abandon`."
+    )
 
 
 def _tables_to_keep(flows: list[DataFlowPlan]) -> set[str]:

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Final, Protocol, Self
 
 from headrace.errors import HeadraceError, InternalError, LedgerError
 from headrace.model import DatabaseQuery, DatabaseSource, LookupColumn, LookupTable
@@ -77,6 +77,11 @@ class RunRecord:
     process_id: int
     started_at: datetime
     of_run: str | None = None
+
+
+# What becomes of the rows of a table: some stay, or all of them are those of the run.
+APPENDING: Final = ("append",)
+MAKING: Final = ("create", "replace", "reload")
 
 
 @dataclass(frozen=True)
@@ -326,6 +331,9 @@ class Target(Protocol):
     def unfinished_runs(self, package: str) -> list[LostRun]:
         """Runs of the package that are over, have not ended with success, and were not given up."""
 
+    def appended_tables(self, run_id: str) -> tuple[str, ...]:
+        """Tables to which a run has appended rows that are still there: a new run would append them once more."""
+
     def abandon_runs(self, runs: Sequence[LostRun]) -> None:
         """Gives unfinished runs up: what they have committed stays as it is, and nobody goes on with them."""
 
@@ -489,5 +497,5 @@ def superseded(record: RunRecord, later: str) -> LedgerError:
     return LedgerError(
         f"run {record.run_id} cannot be resumed: a later run of package {record.package} has begun",
         found=f"run {later}",
-        hint=f"Resume that one if it is unfinished (`headrace resume {later}`), or start a new run.",
+        hint=f"Go on with that one, if it is unfinished: `headrace resume {later}`.",
     )

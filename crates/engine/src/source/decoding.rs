@@ -169,7 +169,7 @@ impl Decoding {
         let error = CoreError::new(ErrorKind::Source, what)
             .at(at)
             .found(format!("{}, behind {} bytes of text", damage.found, self.at_byte))
-            .hint(format!("Nothing was loaded. {hint}"));
+            .hint(hint);
         match damage.expected {
             Some(expected) => error.expected(expected),
             None => error,

@@ -52,7 +52,7 @@ fn changed(planned: &FileSpec, found: String) -> CoreError {
     CoreError::new(ErrorKind::FileChanged, "a source file changed while it was loaded")
         .at_file(&planned.path)
         .found(found)
-        .hint("Nothing was loaded. Run again once the file is complete.")
+        .hint("Run again once the file is complete.")
 }
 
 /// Last modification, nanoseconds since 1970.

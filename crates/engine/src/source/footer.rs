@@ -121,7 +121,7 @@ impl WithoutFooter {
             .expected(
                 "rows that can be held in memory until it is known whether a compressed file, or a stream, ends there",
             )
-            .hint("Nothing was loaded. Load it from a file that is not compressed: that is read from its end.")
+            .hint("Load it from a file that is not compressed: that is read from its end.")
     }
 }
 

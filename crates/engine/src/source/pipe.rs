@@ -95,7 +95,7 @@ impl Pipe {
         CoreError::new(ErrorKind::Source, "cannot read a pipe")
             .at_file(&self.path)
             .found(format!("{found}, behind {} bytes", self.taken_bytes))
-            .hint("Nothing was loaded. Run again with a writer that goes on to its end.")
+            .hint("Run again with a writer that goes on to its end.")
     }
 }
 

@@ -27,6 +27,7 @@ from typing import Any
 
 from headrace.errors import LedgerError
 from headrace.private_files import FILE_MODE
+from headrace.run.true_hints import NEW_RUN
 
 
 @dataclass
@@ -156,7 +157,7 @@ class Journal:
                             "the journal of the run is damaged",
                             at={"file": str(self._path), "line": number},
                             found=line[:80].decode("utf-8", "backslashreplace").rstrip(),
-                            hint="Start a new run: `headrace run`.",
+                            hint=NEW_RUN,
                         ) from error
                     position += len(line)
         except OSError as error:

@@ -24,6 +24,7 @@ from headrace.private_files import make_folder, open_file
 from headrace.run.control.journal import Entry, Journal
 from headrace.run.control.place import Place
 from headrace.run.control.stored_values import SECRET, from_stored, to_stored
+from headrace.run.true_hints import NEW_RUN
 from headrace.sources.globbing import find_files, natural_key
 
 Values = Mapping[str, object]
@@ -243,7 +244,7 @@ class Loops:
             f"the run cannot be resumed inside task {self._instance}: what it goes over is damaged",
             at={"file": str(path)},
             found=found,
-            hint="Start a new run: `headrace run`.",
+            hint=NEW_RUN,
         )
 
 

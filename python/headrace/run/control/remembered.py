@@ -10,6 +10,7 @@ from headrace.model import BoundPackage, Variable
 from headrace.run.control.frames import Frame
 from headrace.run.control.journal import Entry, Journal
 from headrace.run.control.stored_values import SECRET, from_stored, to_stored
+from headrace.run.true_hints import NEW_RUN
 
 
 class RememberedValues:
@@ -58,7 +59,7 @@ class RememberedValues:
                 raise LedgerError(
                     f"the run cannot be resumed behind task {task}: it has set the variable `{name}`, which held a "
                     "secret, and secrets are not stored",
-                    hint="Start a new run: `headrace run`.",
+                    hint=NEW_RUN,
                 )
             frame.assign(name, from_stored(stored))
 

@@ -46,6 +46,11 @@ class TaskTotals:
         """What a task says of its last success."""
         self._total(task).details.update(details)
 
+    @property
+    def any_done(self) -> bool:
+        """Whether a task has ended well, in this attempt of the run or before."""
+        return any(total.counts.get(status) for total in self._totals.values() for status in ("success", "before"))
+
     def shown_error(self, error: HeadraceError) -> dict[str, object]:
         """The error as data, without secrets."""
         return self._redact(error).to_dict()

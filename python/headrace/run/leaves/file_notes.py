@@ -10,6 +10,7 @@ from typing import Any
 
 from headrace.errors import FileTaskError
 from headrace.run.leaves.base import Memory
+from headrace.run.true_hints import NEW_RUN
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +101,7 @@ class Notes:
                 raise FileTaskError(
                     "what the task was about to do is not known any more",
                     found="paths with other secrets than before",
-                    hint="Start a new run.",
+                    hint=NEW_RUN,
                 )
             self.steps = [
                 Step(str(self._shown(source)), self._shown(destination), Identity(*identity), is_folder)

@@ -10,6 +10,7 @@ from typing import Any
 
 from headrace.errors import SqlError
 from headrace.model.rows import Rows
+from headrace.run.true_hints import NEW_RUN
 
 
 def to_mark(outputs: Mapping[str, object], secret: Collection[str]) -> str:
@@ -30,7 +31,7 @@ def from_mark(result: str | None, task: str) -> dict[str, object]:
     if data["secret"]:
         raise SqlError(
             f"task {task} has committed, but what it gave to `{data['secret'][0]}` was a secret and is not kept",
-            hint="Start a new run: `headrace run`.",
+            hint=NEW_RUN,
         )
     return {name: _read(value) for name, value in data["outputs"].items()}
 

@@ -12,7 +12,16 @@ import duckdb
 
 from headrace.errors import LedgerError
 from headrace.planning import WHOLE_TABLE, CommittedSlice, DataFlowPlan, ReplayPlan, counted
-from headrace.targets.base import FinishedTask, LostRun, RunRecord, TaskProgress, forgotten, superseded
+from headrace.targets.base import (
+    APPENDING,
+    MAKING,
+    FinishedTask,
+    LostRun,
+    RunRecord,
+    TaskProgress,
+    forgotten,
+    superseded,
+)
 from headrace.targets.duckdb.connection import sql
 from headrace.targets.duckdb.failures import ledger_failure
 
@@ -35,6 +44,16 @@ class Ledger:
             return self._with_tables([str(row[0]) for row in found])
         except duckdb.Error as error:
             raise ledger_failure(error, "cannot read the runs of the ledger", self._path) from error
+
+    def appended_tables(self, run_id: str) -> tuple[str, ...]:
+        """The tables to which a run has appended rows that are still there."""
+        try:
+            if self._connection.execute(sql("ledger_exists")).fetchone() is None:
+                return ()
+            appended, made = ([own[1] for own in self._tables([run_id], by)] for by in (APPENDING, MAKING))
+        except duckdb.Error as error:
+            raise ledger_failure(error, "cannot read the runs of the ledger", self._path) from error
+        return tuple(name for name in appended if name not in made)
 
     def abandon_runs(self, run_ids: Sequence[str]) -> None:
         """Gives runs up."""
@@ -180,8 +199,13 @@ class Ledger:
             raise ledger_failure(error, f"cannot write the end of {task} into the ledger", self._path) from error
 
     def _with_tables(self, run_ids: Sequence[str]) -> list[LostRun]:
-        committed = self._connection.execute(sql("lost_tables"), {"run_ids": list(run_ids)}).fetchall()
+        committed = self._tables(run_ids, (*APPENDING, *MAKING))
         return [LostRun(run_id, tuple(table for owner, table in committed if owner == run_id)) for run_id in run_ids]
+
+    def _tables(self, run_ids: Sequence[str], targets: Sequence[str]) -> list[tuple[str, str]]:
+        """Runs, and tables with rows of them that are still there, loaded in one of these ways."""
+        values = {"run_ids": list(run_ids), "targets": list(targets)}
+        return self._connection.execute(sql("lost_tables"), values).fetchall()
 
     def _insert_claims(self, run_id: str, task: str, claim: ReplayPlan) -> None:
         for claimed in claim.portions():

@@ -127,6 +127,9 @@ class DuckdbTarget(ClosedBehind):
     def unfinished_runs(self, package: str) -> list[LostRun]:
         return self._ledger().unfinished_runs(package) if self._attached else []
 
+    def appended_tables(self, run_id: str) -> tuple[str, ...]:
+        return self._ledger().appended_tables(run_id) if self._attached else ()
+
     def abandon_runs(self, runs: Sequence[LostRun]) -> None:
         self._ledger().abandon_runs([run.run_id for run in runs])
 

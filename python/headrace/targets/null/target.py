@@ -48,6 +48,9 @@ class NullTarget(WithoutLookupRows, ClosedBehind):
     def unfinished_runs(self, package: str) -> list[LostRun]:
         return []
 
+    def appended_tables(self, run_id: str) -> tuple[str, ...]:
+        return ()
+
     def abandon_runs(self, runs: Sequence[LostRun]) -> None:
         return None
 

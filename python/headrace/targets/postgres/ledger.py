@@ -9,7 +9,7 @@ from typing import Final
 
 from headrace.errors import HeadraceError, LedgerError
 from headrace.planning import WHOLE_TABLE, CommittedSlice, DataFlowPlan, ReplayPlan, counted
-from headrace.targets.base import FinishedTask, RunRecord, TaskProgress, superseded
+from headrace.targets.base import APPENDING, MAKING, FinishedTask, RunRecord, TaskProgress, superseded
 from headrace.targets.postgres.connection import (
     Connection,
     array,
@@ -279,7 +279,15 @@ class Ledger:
 
     def visible_tables(self, run_id: str) -> tuple[str, ...]:
         """The tables whose rows of this run are visible."""
-        return texts(self._connection, self._sql("lost_tables"), (run_id,))
+        return self._tables(run_id, (*APPENDING, *MAKING))
+
+    def appended_tables(self, run_id: str) -> tuple[str, ...]:
+        """Those of them to which it has appended."""
+        made = self._tables(run_id, MAKING)
+        return tuple(name for name in self._tables(run_id, APPENDING) if name not in made)
+
+    def _tables(self, run_id: str, targets: Sequence[str]) -> tuple[str, ...]:
+        return texts(self._connection, self._sql("lost_tables"), (run_id, array(targets)))
 
     def forget_commits(self, run_id: str, staging: Sequence[str]) -> None:
         """Deletes the commit rows of staging tables. Belongs into the transaction that drops them."""

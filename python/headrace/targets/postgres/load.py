@@ -29,7 +29,12 @@ from headrace.targets.postgres.unplaced_rows import unplaced_row
 
 _RESUME: Final = "What is committed is kept: headrace resume {run}."
 _RESUME_OR_ABANDON: Final = (
-    "Load the rest: headrace resume {run}; or delete its rows and give it up: headrace run --abandon."
+    "Load the rest: `headrace resume {run}`; or delete its rows and give it up: `headrace run --abandon`."
+)
+# Behind the hint of an error that comes again: a source that was changed is not resumed.
+_RESUME_UNLESS_CHANGED: Final = (
+    "If the source does not change by that, load the rest: `headrace resume {run}`; if it does, delete the rows of the "
+    "run and give it up: `headrace run --abandon`."
 )
 # A server that restarts is there again soon; if not, whoever comes next cleans up.
 _RESTART_SECONDS: Final = 3.0
@@ -135,9 +140,11 @@ class TableLoad:
             problem = unplaced or explained(error, what or self._what, consequence)
             problem.rows_committed = self._rows_committed or 0
             if self._rows_committed != 0:
-                hint = _RESUME_OR_ABANDON.format(run=self._run_id)
-                problem.hint = f"{problem.hint or ''} {hint}".lstrip()
-            if problem.retryable and self._can_be_resumed and self._is_prepared:
+                # A new run would append them once more, whatever the server's error says of running again.
+                is_new = problem.hint is not None and not problem.retryable
+                hint = (_RESUME_UNLESS_CHANGED if is_new else _RESUME_OR_ABANDON).format(run=self._run_id)
+                problem.hint = f"{problem.hint} {hint}" if is_new else hint
+            elif problem.retryable and self._can_be_resumed and self._is_prepared:
                 problem.hint = f"{problem.hint or ''} {_RESUME.format(run=self._run_id)}".lstrip()
             if problem is error:
                 raise  # it keeps its cause
@@ -269,7 +276,7 @@ class TableLoad:
         raise LedgerError(
             f"run {self._run_id} cannot be resumed: {self._staging.target} is no longer the table that it was",
             found=found,
-            hint="Start a new run: `headrace run`" + (" with --abandon." if None in missing else "."),
+            hint="Start a new run: `headrace run`.",
         )
 
     def _require_ledger(self) -> None:
@@ -320,7 +327,9 @@ class TableLoad:
             flow.commit()
         except HeadraceError as error:
             if self._ledger is None:
-                raise explained(error, self._what, "; some of its writers may have committed") from error
+                problem = explained(error, self._what, "; some of its writers may have committed")
+                problem.hint = "Delete the rows that they have appended, if they have, before anything is run again."
+                raise problem from error
             committed, expected = self._committed_behind(error, self._ledger), self._all_committed()
             if committed == Committed(0, 0):
                 raise

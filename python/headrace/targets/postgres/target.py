@@ -179,6 +179,15 @@ class PostgresTarget(ClosedBehind):
                     unfinished.append(LostRun(run_id, ledger.visible_tables(run_id)))
         return unfinished
 
+    def appended_tables(self, run_id: str) -> tuple[str, ...]:
+        if self._model.ledger_schema is None:
+            return ()
+        ledger = Ledger(self._control, self._model.ledger_schema)
+        try:
+            return ledger.appended_tables(run_id) if ledger.exists() else ()
+        except HeadraceError as error:
+            raise ledger_failure(error, "cannot read the ledger", ledger.schema) from error
+
     def abandon_runs(self, runs: Sequence[LostRun]) -> None:
         if self._ledger is not None:
             self._ledger.abandon_runs([run.run_id for run in runs])
@@ -189,7 +198,7 @@ class PostgresTarget(ClosedBehind):
         if self._model.ledger_schema is None:
             raise LedgerError(
                 f"run {record.run_id} cannot be resumed: connection {self._model.name} says `ledger: off`",
-                hint="Start a new run: `headrace run`.",
+                hint="Delete the rows that the run has appended, if it has; then start a new one: `headrace run`.",
             )
         ledger = Ledger(self._control, self._model.ledger_schema)
         take_over(self._control, record.run_id, lambda: ledger.resume_run(record))

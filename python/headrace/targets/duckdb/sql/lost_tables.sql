@@ -1,7 +1,7 @@
 -- Tables in which runs have committed rows that are still there: no later run has replaced them, and nobody has dropped the table.
 SELECT DISTINCT own.run_id, own."table"
 FROM target.headrace.commit AS done JOIN target.headrace.slice AS own USING (run_id, task, slice)
-WHERE list_contains($run_ids::VARCHAR[], own.run_id)
+WHERE list_contains($run_ids::VARCHAR[], own.run_id) AND list_contains($targets::VARCHAR[], own.target)
   AND EXISTS (
     SELECT 1 FROM (
       SELECT schema_name, table_name FROM duckdb_tables() WHERE database_name = 'target'
