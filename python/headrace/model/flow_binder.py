@@ -60,12 +60,41 @@ from headrace.model.sql_transform import ComputedColumn, SqlTransform
 from headrace.model.suggest import did_you_mean, one_of, quote, show_name, show_value
 from headrace.model.task import Task
 from headrace.model.together import Together, Union
-from headrace.model.transform_binder import Beginning, TransformBinder
+from headrace.model.transform_binder import Beginning, BoundWays, TransformBinder
 from headrace.model.validation import place_name
 from headrace.model.yaml_reader import Document, DocumentPath
 
 # What transforms are bound from: they, the path of the flow, where its rows come from, and who gets them.
 _Way = tuple[Mapping[str, TransformSpec], DocumentPath, Beginning, Sequence[Reader], Scope]
+
+
+class _Rebinding:
+    """Binds the transforms of a data flow once more, when the tables of lookups are known. All of its destinations ask
+    for the same, one after the other: it is done once.
+    """
+
+    def __init__(self, document: Document, secrets: set[str], environment: Environment, way: _Way) -> None:
+        self._document = document
+        self._secrets = secrets
+        self._environment = environment
+        self._way = way
+        self._known: tuple[Mapping[str, LookupTable], BoundWays] | None = None
+
+    def bound(self, tables: Mapping[str, LookupTable]) -> BoundWays:
+        """Raises BindingError for what does not fit the tables."""
+        if self._known is None or self._known[0] != tables:
+            problems = self.problems()
+            bound = FlowBinder(self._document, problems, self._environment).transforms_of(self._way, tables)
+            problems.raise_if_any(BindingError)
+            assert bound is not None
+            self._known = dict(tables), bound
+        return self._known[1]
+
+    def problems(self) -> ProblemCollector:
+        """For what is found then."""
+        problems = ProblemCollector(self._document.file)
+        problems.secrets = self._secrets
+        return problems
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,9 +132,10 @@ class FlowBinder:
         readers = [Reader(name, (*places[name], "input"), own.input) for name, own in spec.destinations.items()]
         fronts = fronts_of(spec.transforms, spec.sources)
         way = (spec.transforms, path, Beginning(sources, fronts), readers, scope)
-        bound = self._transforms.bind(*way, {})
+        bound = self.transforms_of(way, {})
         if bound is None:
             return None
+        again = _Rebinding(self._document, self._problems.secrets, self._environment, way)
         transforms, together = bound.transforms, bound.together
         source = next(own for own in sources.values() if own is not None) if together is None else together.sources[0]
         ends = {name: rows_of(own.input) for name, own in spec.destinations.items()}
@@ -152,7 +182,11 @@ class FlowBinder:
                 return None
             shared = len(destinations) > 1
             is_whole = is_described and all(item.is_described for item in others)
-            describe = None if is_whole else self._describe(way, name, gathered_places(whole)[-1] if queries else None)
+            describe = (
+                None
+                if is_whole
+                else self._describe(again, way[1], name, gathered_places(whole)[-1] if queries else None)
+            )
             tasks.append(
                 DataFlowTask(
                     f"{instance}/{name}" if shared else instance,
@@ -263,24 +297,25 @@ class FlowBinder:
             )
         return unknown is None
 
-    def _describe(self, way: _Way, destination: str, gathered: int | None) -> Describe:
+    def transforms_of(self, way: _Way, tables: Mapping[str, LookupTable]) -> BoundWays | None:
+        """The transforms of a data flow. `tables`: those of lookups that are known. None with a problem."""
+        return self._transforms.bind(*way, tables)
+
+    def _describe(self, again: _Rebinding, path: DocumentPath, destination: str, gathered: int | None) -> Describe:
         """Binds the transforms once more, when the tables of lookups are known: those behind the query over all rows,
         the place of which is `gathered`.
         """
 
         def described(tables: Mapping[str, LookupTable]) -> Described:
-            problems = ProblemCollector(self._document.file)
-            problems.secrets = self._problems.secrets
-            bound = FlowBinder(self._document, problems, self._environment)._transforms.bind(*way, tables)
-            problems.raise_if_any(BindingError)
-            assert bound is not None
+            bound = again.bound(tables)
             passed = bound.transforms[destination]
             behind = passed if gathered is None else divided(passed, gathered)[1]
             late = next((behind[place].name for place in gathered_places(behind)), None)
             if late is not None:
+                problems = again.problems()
                 problems.add(
                     self._document,
-                    (*way[1], "transforms", late),
+                    (*path, "transforms", late),
                     f"the query `{show_name(late)}` needs all rows, and stands behind a lookup of a table "
                     "or query of a database, which is not possible in this version",
                     hint="Put the lookup behind the query, or let it read files.",
