@@ -85,8 +85,8 @@ def test_parts_by_a_divided_table_give_the_rows_of_the_query(project: BuildProje
         ("SELECT a.id FROM divided a JOIN divided b ON a.id < 9 AND b.id > 16000 AND a.part = b.part", "read 2 times"),
         ("SELECT p.name FROM part p LEFT JOIN divided USING (part)", "outer join"),
         ("SELECT id FROM divided UNION ALL SELECT id FROM marked", "UNION"),
-        ("SELECT id FROM public.divided", "without its schema"),
-        ("SELECT id FROM divided_1", "without its schema"),
+        ("SELECT id FROM public.divided", "as in `by`"),
+        ("SELECT id FROM divided_1", "as in `by`"),
         ("SELECT id FROM ONLY parent", "reads ONLY it"),
     ],
 )

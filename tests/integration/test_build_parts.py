@@ -85,6 +85,57 @@ def test_parts_by_a_table_give_the_rows_of_the_query(project: BuildProject, quer
 
 
 @pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT * FROM mart.lines",
+        "SELECT lines.id, upper(note) AS note FROM mart.lines WHERE mart.lines.part > 2",
+        "SELECT l.id, 'mart.lines' AS named FROM \"mart\" . lines AS l -- mart.lines",
+        "SELECT l.id, p.name FROM part AS p RIGHT JOIN MART.Lines AS l ON p.part = l.part AND $least >= 0",
+        "WITH lines AS (SELECT id FROM mart.lines WHERE price > 9) SELECT d.id FROM lines d JOIN part ON part = d.id",
+        "SELECT id FROM lines",
+    ],
+)
+def test_a_table_may_be_named_with_its_schema(project: BuildProject, query: str) -> None:
+    """`lines` without a schema is the same table, or there is none."""
+    project.project.execute("CREATE SCHEMA mart", "CREATE TABLE mart.lines AS SELECT * FROM line", "ANALYZE")
+    if query.endswith("FROM lines"):
+        in_database(project).target.psql(
+            "DO $$ BEGIN EXECUTE format('ALTER ROLE loader IN DATABASE %I SET search_path = mart, public', "
+            "current_database()); END $$"
+        )
+    for number in (2, 16):
+        more = f"by: {{table: mart.lines}}\nparts: {number}"
+        target = "create" if number == 2 else "replace"
+        project.tasks(build(query, target=target, more=more).replace("table: sales", "table: public.sales"))
+        table = table_of(project.run().succeeded())
+        assert table["streams"] == number
+        plain = query.replace("$least", "0").replace("FROM lines", "FROM mart.lines") if " d" not in query else query
+        assert not project.differences(f"{plain}\n", "public.sales")
+
+
+@pytest.mark.parametrize(
+    ("query", "reason"),
+    [
+        ("SELECT l.id FROM mart.line AS l JOIN line USING (id)", "another table, or a part of the query"),
+        ("WITH line AS (SELECT * FROM mart.line) SELECT l.id FROM mart.line l JOIN line USING (id)", ""),
+        ("WITH line AS (SELECT 1::bigint AS id) SELECT l.id FROM mart.line l JOIN line USING (id)", ""),
+        ("SELECT id FROM line", "another table, or a part of the query"),
+        ("SELECT id FROM mart.others", "not in the plan"),
+    ],
+)
+def test_another_table_of_that_name_is_not_taken_for_it(project: BuildProject, query: str, reason: str) -> None:
+    project.project.execute(
+        "CREATE SCHEMA mart", "CREATE TABLE mart.line AS SELECT * FROM line",
+        "CREATE TABLE mart.others AS SELECT * FROM line", "ANALYZE",
+    )  # fmt: skip
+    project.tasks(build(query, more="by: {table: mart.line}\nparts: 4"))
+    ended = project.run()
+    assert ended.exit_code == 1
+    assert reason in ended.error
+    assert "public.sales" not in in_database(project).tables()
+
+
+@pytest.mark.parametrize(
     ("query", "reason"),
     [
         ("SELECT part, count(*) AS n FROM line GROUP BY part", "GROUP BY"),
@@ -103,9 +154,9 @@ def test_parts_by_a_table_give_the_rows_of_the_query(project: BuildProject, quer
         ("SELECT id, random() AS r FROM line", "volatile function"),
         ("SELECT id, now() AS at FROM line", "now is another one in each part"),
         ("SELECT id, CURRENT_DATE AS day FROM line", "CURRENT_DATE is another one"),
-        ("SELECT id FROM public.line", "without its schema"),
-        ("SELECT id FROM seen", "without its schema"),
-        ("WITH line AS (SELECT * FROM public.line) SELECT id FROM line", "without its schema"),
+        ("SELECT id FROM public.line", "as in `by`"),
+        ("SELECT id FROM seen", "as in `by`"),
+        ("WITH line AS (SELECT * FROM public.line) SELECT id FROM line", "as in `by`"),
         ("SELECT id FROM marked", "not in the plan"),
         ("SELECT l.id FROM line l JOIN (SELECT part FROM part LIMIT 2) p USING (part)", "LIMIT"),
         ("SELECT id FROM line TABLESAMPLE BERNOULLI (50)", ""),

@@ -69,6 +69,7 @@ from headrace.model.schema import environments_schema, layout_schema, package_sc
 from headrace.model.scope import Scope
 from headrace.model.spec_files import STREAM_PLACEHOLDER
 from headrace.model.split import Split
+from headrace.model.sql_text import without_schema
 from headrace.model.sql_transform import ComputedColumn, SqlTransform
 from headrace.model.task import Constraint, Handler, Task, Variable
 from headrace.model.task_kinds import EVENT_KINDS, TASK_KINDS
@@ -182,4 +183,5 @@ __all__ = [
     "row_stream",
     "rows_read",
     "strategy_of",
+    "without_schema",
 ]

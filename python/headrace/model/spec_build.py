@@ -24,8 +24,8 @@ class DivisionSpec(SpecModel):
     """By what the rows of a query are divided: by those of one of its tables, or by a column of its result."""
 
     table: str | None = setting(
-        "A table, named as in FROM: each session reads a range of its pages, or the same range in each of its "
-        "partitions. The query must be row-wise in it: "
+        "A table, `table` or `schema.table` as in FROM: each session reads a range of its pages, or the same range in "
+        "each of its partitions. The query must be row-wise in it: "
         "no GROUP BY, DISTINCT, LIMIT or window function above it, and not on the side of an outer join that may be "
         "missing. EXPLAIN decides; what is in the way is named.",
         default=None,

@@ -170,6 +170,28 @@ def split_statements(script: str) -> list[Statement]:
     return list(_Splitter(script).statements())
 
 
+def without_schema(text: str, schema: str, table: str) -> str:
+    """The text with `table` wherever `schema.table` stands as a name; values may stand in it by number."""
+    kept: list[str] = []
+    names: list[tuple[int, str]] = []  # of one name with dots: where each part stands among what is kept
+    is_open = False  # a dot was the last thing
+    for token in _tokens(text, numbers=True):
+        kept.append(token.text if token.kind not in ("comment", "text") else text[token.begin : token.end])
+        if token.kind in ("blank", "comment"):
+            continue
+        is_quoted = token.text.startswith('"')
+        if token.kind == "word" or is_quoted:
+            name = text[token.begin + 1 : token.end - 1].replace('""', '"') if is_quoted else token.text.lower()
+            names = [*names, (len(kept) - 1, name)] if is_open else [(len(kept) - 1, name)]
+            if is_open and [own for _, own in names] == [schema, table]:
+                first, last = names[0][0], names[1][0]
+                kept[first:last] = [""] * (last - first)
+        elif token.text != ".":
+            names = []
+        is_open = token.text == "." and bool(names)
+    return "".join(kept)
+
+
 def mark_in(text: str, offset: int) -> Mark:
     """Line and column of a character, both from 1."""
     line, begin = 1, 0
@@ -298,7 +320,8 @@ class _Splitter:
         return head[:2] in (["CREATE", "FUNCTION"], ["CREATE", "PROCEDURE"])
 
 
-def _tokens(script: str) -> Iterator[_Token]:
+def _tokens(script: str, *, numbers: bool = False) -> Iterator[_Token]:
+    """`numbers`: whether `$1` may stand for a value."""
     position = 0
     while position < len(script):
         match = _TOKEN.match(script, position)
@@ -310,7 +333,7 @@ def _tokens(script: str) -> Iterator[_Token]:
             kind, end = "text", _dollar_end(script, match.group(), end)
         elif kind == "broken":
             _refuse_open(match.group(), position)
-        elif kind == "number":
+        elif kind == "number" and not numbers:
             raise SqlTextError(
                 position,
                 "SQL of a package knows no values by number",

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headrace.model.sql_text import SqlTextError, Statement, mark_in, split_statements
+from headrace.model.sql_text import SqlTextError, Statement, mark_in, split_statements, without_schema
 from tests.snapshots import assert_snapshot
 
 # Pieces of a query whose `;` and `$` do not mean what they look like, and places of values.
@@ -173,6 +173,21 @@ def test_what_a_statement_is(text: str) -> None:
     }
     words["is a query"] = found.is_query
     assert ", ".join(word for word, is_so in words.items() if is_so) == KINDS[text]
+
+
+UNQUALIFIED = {
+    "SELECT * FROM a.b": "SELECT * FROM b",
+    "SELECT a.b.c, b.c FROM A.B, a.bb, aa.b, x.a.b": "SELECT b.c, b.c FROM B, a.bb, aa.b, x.a.b",
+    'SELECT $1 FROM "a" /* a.b */ . "b"': 'SELECT $1 FROM "b"',
+    "SELECT 'a.b', \"a.b\", $$a.b$$, E'a.b' -- a.b": "SELECT 'a.b', \"a.b\", $$a.b$$, E'a.b' -- a.b",
+    'SELECT 1 FROM "A".b, a."B", a . b': 'SELECT 1 FROM "A".b, a."B", b',
+    "SELECT (t.a).b, a .5": "SELECT (t.a).b, a .5",
+}
+
+
+@pytest.mark.parametrize("text", UNQUALIFIED)
+def test_a_name_without_its_schema(text: str) -> None:
+    assert without_schema(text, "a", "b") == UNQUALIFIED[text]
 
 
 def test_places() -> None:

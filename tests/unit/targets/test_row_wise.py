@@ -66,7 +66,7 @@ def test_the_table_is_read_once_in_its_range() -> None:
     assert why(LINE) is None
     assert why({**LINE, "Schema": "other"}) is not None
     for condition in ("(id > 1)", "(line.productid > 1)", "(line.ctid > '(1,0)'::tid)"):
-        assert "without its schema" in str(why({**LINE, "TID Cond": "", "Filter": condition}))
+        assert "as in `by`" in str(why({**LINE, "TID Cond": "", "Filter": condition}))
     assert why({**LINE, "TID Cond": "", "Filter": "((line.id > 1) AND (line.ctid >= '(0,0)'::tid))"}) is None
     twice = above("Nested Loop", child(LINE, "Outer"), child(LINE, "Inner"), **{"Join Type": "Inner"})
     assert why(twice) == "it is read 2 times"

@@ -1,8 +1,8 @@
 """Divides the query of a build into statements for sessions that share one snapshot.
 
 By a table: each part is the query behind a CTE that has the table's name and a range of its rows, by their places. The
-name of a CTE comes before that of a table, so the query itself stays as it is. By a column: each part asks for rows
-with some hashes.
+name of a CTE comes before that of a table, so the query itself stays as it is, but for the schema before that name. By
+a column: each part asks for rows with some hashes.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from headrace import units
 from headrace.errors import HeadraceError, TargetError
+from headrace.model import without_schema
 from headrace.planning import HashRule, QueryColumn, counted
 from headrace.targets.builds import DividedTable, QueryDivision, QueryParts
 from headrace.targets.postgres import row_wise
@@ -77,27 +78,34 @@ class _Dividing:
         """Ranges of about the same number of pages; the last one is open, for those that come meanwhile. Of a table
         that is divided, or from which others inherit, each part reads the range in every one of its tables.
         """
-        found = self._connection.query(sql("divided_table"), (quote(self._by),)).rows
+        named, _, own = self._by.rpartition(".")
+        text = f"{quote(named)}.{quote(own)}" if named else quote(own)
+        found = self._connection.query(sql("divided_table"), (text,)).rows
         if not found:
-            raise self._refused("there is no table of that name in the search_path", "Write it as in FROM.")
+            where = f"schema {named}" if named else "the search_path"
+            raise self._refused(f"there is no table of that name in {where}", "Write it as in FROM.")
         schema, wrong = str(found[0][0]), [row for row in found if row[4] not in _READ_BY_PAGES]
         if wrong:
             reason = _NO_TABLE if wrong[0] == found[0] else f"{wrong[0][2]}.{wrong[0][3]} is a foreign table"
             raise self._refused(reason, "Name a table of the query, or divide by the hash of a column.")
-        table = TableName(schema, self._by)
+        table = TableName(schema, own)
+        # Of a name with a schema there is no CTE.
+        query = without_schema(self._query.text, named, own) if named else self._query.text
         names = [(str(row[2]), str(row[3])) for row in found]
         pages = [int(row[5] or 0) for row in found]
         divided = DividedTable(table.sql, tuple(str(row[6]) for row in found))
-        plan = self._plan(_of_range(self._query.text, table, divided, 0, None))
+        plan = self._plan(_of_range(query, table, divided, 0, None))
         self._require(row_wise.why_not_same(plan, _QUERY))
         if row_wise.has_no_rows(plan):
             return QueryParts((self._query,), ("1 part: the query has no rows, whatever is in its tables",))
+        if named:
+            self._refuse_others(plan, own)
         self._require(row_wise.why_not_by_table(plan, names))
         self._refuse_only(plan, names)
         parts, note = self._parts(plan, max(1, sum(pages) // _LEAST_PAGES))
         bounds = page_bounds(pages, parts)
         ends: list[int | None] = [*bounds[1:], None]
-        texts = [_of_range(self._query.text, table, divided, low, high) for low, high in zip(bounds, ends, strict=True)]
+        texts = [_of_range(query, table, divided, low, high) for low, high in zip(bounds, ends, strict=True)]
         size = counted(sum(pages) // parts, "page")
         stored = [row for row in found if row[4] == _PLAIN]
         where = f", in each of its {counted(len(stored), 'table')}" if len(stored) > 1 else ""
@@ -109,6 +117,12 @@ class _Dividing:
         read = row_wise.tables_read(self._plan(self._query.text), tables)
         if read != row_wise.tables_read(plan, tables):
             raise self._refused("the query reads ONLY it, without its parts", _OTHERWISE)
+
+    def _refuse_others(self, plan: row_wise.Node, name: str) -> None:
+        """Without its schema the name must not be that of anything else in the query."""
+        if row_wise.relations_read(self._plan(self._query.text)) != row_wise.relations_read(plan):
+            reason = f"another table, or a part of the query, is called `{name}`, too"
+            raise self._refused(reason, "Give that one another name, or divide the query otherwise.")
 
     def by_column(self, columns: Sequence[QueryColumn]) -> QueryParts:
         """As many hashes each."""

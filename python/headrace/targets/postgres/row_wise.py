@@ -8,6 +8,7 @@ if the condition is asked before anything is done that costs, and each part woul
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, Final
@@ -89,7 +90,7 @@ def why_not_by_table(plan: Node, tables: Collection[TableKey]) -> str | None:
     if times > 1:
         return f"it is read {times} times"
     if not all(_RANGE.search(f"{path[-1].get('TID Cond', '')} {path[-1].get('Filter', '')}") for path in paths):
-        return "the query does not read it by this name: write it in FROM without its schema, outside of views"
+        return "the query does not read it by this name: write it in FROM as in `by`, outside of views"
     found = (
         _why_not_row_wise(above, str(below.get("Parent Relationship")), tables)
         for path in paths
@@ -101,6 +102,12 @@ def why_not_by_table(plan: Node, tables: Collection[TableKey]) -> str | None:
 def tables_read(plan: Node, tables: Collection[TableKey]) -> Collection[TableKey]:
     """Which of these tables a plan reads."""
     return {(str(node["Schema"]), str(node["Relation Name"])) for node in nodes(plan) if _is_of(node, tables)}
+
+
+def relations_read(plan: Node) -> Counter[TableKey]:
+    """How often a plan reads each table."""
+    read = ((node.get("Schema"), node.get("Relation Name")) for node in nodes(plan))
+    return Counter((str(schema), str(name)) for schema, name in read if name is not None)
 
 
 def why_not_by_column(plan: Node, function: str) -> str | None:
