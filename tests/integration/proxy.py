@@ -19,14 +19,22 @@ _COMMIT = b"COMMIT\0\0\0"
 
 class Proxy:
     """Passes bytes on. `cut_after`: how many bytes from all clients together, after which every connection is reset.
+    `refused`: how many connections are closed at once, as by a server that is not there yet.
     `commits`: how many COMMITs of writers pass; when the next one is sent, everything stalls. Whether that one still
     arrives says `last_arrives`.
     """
 
     def __init__(
-        self, port: int, cut_after: int | None = None, *, commits: int | None = None, last_arrives: bool = False
+        self,
+        port: int,
+        cut_after: int | None = None,
+        *,
+        commits: int | None = None,
+        last_arrives: bool = False,
+        refused: int = 0,
     ) -> None:
         self.bytes_sent = 0
+        self._refused = refused
         self._commits = commits
         self._last_arrives = last_arrives
         self._writers: set[socket.socket] = set()
@@ -92,6 +100,10 @@ class Proxy:
 
     def _accept(self) -> None:
         client, _ = self._listener.accept()
+        if self._refused:
+            self._refused -= 1
+            client.close()
+            return
         try:
             server = socket.create_connection((_HOST, self._server_port))
         except OSError:

@@ -71,7 +71,7 @@ from headrace.model.spec_files import STREAM_PLACEHOLDER
 from headrace.model.split import Split
 from headrace.model.sql_text import without_schema
 from headrace.model.sql_transform import ComputedColumn, SqlTransform
-from headrace.model.task import Constraint, Handler, Task, Variable
+from headrace.model.task import Constraint, Handler, Retry, Task, Variable
 from headrace.model.task_kinds import EVENT_KINDS, TASK_KINDS
 from headrace.model.together import Join, Together, Union, number_without_apart
 from headrace.model.union import UnitedColumn
@@ -136,6 +136,7 @@ __all__ = [
     "RangePartition",
     "RejectBounds",
     "RejectLimits",
+    "Retry",
     "Reunion",
     "RowColumn",
     "RowQuery",

@@ -137,7 +137,11 @@ def _check_factor(value: object) -> object:
 
 
 class RetrySpec(SpecModel):
-    """How often a task that failed is tried again, if trying again can help: a lost connection, a lock, no session."""
+    """How often a task that failed is tried again, if trying again can help: a lost connection, a lock, no session.
+
+    Data flows that are planned before the run are planned together: connecting and planning is tried again as the most
+    patient of them says.
+    """
 
     times: int = setting("How many times more.", kind=_VALUE, ge=0, le=MAXIMUM_RETRIES)
     wait_seconds: Seconds = setting(

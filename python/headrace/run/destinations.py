@@ -56,6 +56,19 @@ class RunDestinations:
         return self._targets is not None
 
     @property
+    def can_begin_again(self) -> bool:
+        """Whether no ledger knows more of the run than that it goes on."""
+        return not self._begun or self._attempt.is_resumed
+
+    def forget(self) -> None:
+        """Closes what is open, as if `open` had not been called."""
+        targets, self._targets = self._targets, None
+        self._begun.clear()
+        if targets is not None:
+            with suppress(HeadraceError):
+                targets.close()
+
+    @property
     def targets(self) -> OpenTargets:
         """Those that are open."""
         assert self._targets is not None
@@ -81,13 +94,15 @@ class RunDestinations:
         with self._opening:
             assert self._targets is not None
             found = self._targets.find(connection)
-            if found is not None:
+            if found is not None and not any(found is own for own in self._begun):
+                found.recover()  # it was lost before the ledger knew of the run
+            elif found is not None:
                 if id(found) in self._released:
                     self._take_back(found)
                 return found
             with self._phases.of("start"):
-                target = self._targets.open(connection)
-                for note in target.notes:
+                target = found or self._targets.open(connection)
+                for note in target.notes if found is None else ():
                     self._events.notice(note)
                 name, abandon = self._redactor.text(self._package.name), self._attempt.abandon
                 lost = []

@@ -7,8 +7,8 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Any
 
-from headrace.errors import LedgerError
-from headrace.model import BoundPackage, Connection, DataFlowTask, SharedFlow
+from headrace.errors import HeadraceError, LedgerError
+from headrace.model import BoundPackage, Connection, DataFlowTask, Retry, SharedFlow
 from headrace.planning import DataFlowPlan, FinishedTask, RunFacts, RunPlan, SkippedTask, SourceSnapshot
 from headrace.run import request as requests
 from headrace.run.attempt import Attempt
@@ -36,6 +36,7 @@ from headrace.run.replay import ReplayRun
 from headrace.run.summary import Summary
 from headrace.run.tasks import earlier_names, nameable_flows
 from headrace.run.unfinished import appended_by_unfinished_runs, refuse_unfinished
+from headrace.run.waiting import waited
 from headrace.targets import LostRun, Target, capabilities_of
 
 
@@ -80,6 +81,8 @@ class Flows:
         self._phases = phases
         self._attempt = attempt
         self._is_cancelled = is_cancelled
+        # Whether everybody knows that the run has started.
+        self._is_started = False
         self._plans: dict[str, DataFlowPlan | SkippedTask | FinishedTask] = {}
         self._tasks: dict[str, DataFlowTask] = {}
         # Of data flows with several destinations that are planned: the ways to them.
@@ -104,8 +107,31 @@ class Flows:
         """Looks at the files and tables of early flows, plans them, and begins the run in the ledgers. `finished`:
         whether the journal says that a task has ended.
 
-        A resumed run asks journal and ledger first: files of what they call ended may be gone.
+        What fails and can work later is tried again as the most patient of these flows says: they are planned together.
         """
+        retry, number = self._most_patient(), 0
+        while True:
+            try:
+                self._start(finished)
+                return
+            except HeadraceError as error:
+                number += 1
+                if not error.retryable or number > retry.times or not self.destinations.can_begin_again:
+                    raise
+                wait, times = retry.wait(number), f"{number} of {retry.times}"
+                self._events.notice(f"connecting and planning is tried again in {wait:g} s ({times}): {error.what}")
+                self.destinations.forget()
+                if not waited(wait, self._is_cancelled):
+                    raise
+
+    def _most_patient(self) -> Retry:
+        """That of the early flows which tries most often."""
+        early = {flow.definition for flow in self._early_flows()}
+        retries = [task.retry for task in self._package.all_tasks() if task.id in early]
+        return max(retries, key=lambda own: own.times, default=Retry())
+
+    def _start(self, finished: Callable[[str], bool]) -> None:
+        """A resumed run asks journal and ledger first: files of what they call ended may be gone."""
         if self._attempt.is_resumed and self._attempt.replay is None:
             self.destinations.open([PreparedFlow(flow, _NO_SOURCE) for flow in self._early_flows()])
         with self._phases.of("plan"):
@@ -415,6 +441,9 @@ class Flows:
         self._events.emit("task_skipped", task=task.task, kind="data_flow", table=task.table, reason=LOADED_BEFORE)
 
     def _started(self, prepared: list[PreparedFlow | SkippedTask] | None) -> None:
+        if self._is_started:
+            return
+        self._is_started = True
         tasks: list[dict[str, Any]]
         if prepared is None:
             flows = [flow for flow in self._package.flows if flow.when]

@@ -1,7 +1,8 @@
-"""Waiting for a destination on the main thread, in short steps, so that signals are answered meanwhile."""
+"""Waiting in short steps, so that signals are answered meanwhile."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Final, TypeVar
@@ -17,3 +18,14 @@ def on_worker(call: Callable[[], _Result], in_each_step: Callable[[], None] = la
         while not wait([answer], _STEP_SECONDS).done:
             in_each_step()
         return answer.result()
+
+
+def waited(seconds: float, is_cancelled: Callable[[], bool]) -> bool:
+    """Waits; False if the work has to stop meanwhile."""
+    end = time.monotonic() + seconds
+    while not is_cancelled():
+        left = end - time.monotonic()
+        if left <= 0:
+            return True
+        time.sleep(min(left, _STEP_SECONDS))
+    return False
