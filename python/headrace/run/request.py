@@ -19,8 +19,8 @@ from headrace.run.control.selection import ALL_TASKS, Choice
 from headrace.run.flow_records import FlowRecords, add_record, records
 from headrace.run.folder import RESUME, VERIFY, Purpose, RunFolder
 from headrace.run.redact import Redactor
-from headrace.run.trust import is_own
 from headrace.run.true_hints import NEW_RUN
+from headrace.run.trust import is_own
 
 # Members of a file by which its rows are read.
 _DIALECT: Final = ("row_end", "columns", "encoding")
