@@ -64,6 +64,15 @@ DIALECT_FILES: dict[str, bytes] = {
     # Quotes inside of values: text, unless two of a row may have a delimiter between them.
     "inch_marks.csv": b'id,size,note\n1,5" pipe,a\n2,"6, or 7",b\n3,3" x 4",c\n' + _rows('{i},{n}" pipe,"{w}, {v}"'),
     "text_after_quotes.csv": b'id,size,note\n1,5" pipe,a\n2,"6, or 7",b\n3,"x" y,c\n' + _rows('{i},{n},"{w}, {v}"'),
+    "missing_delimiter_behind_many.csv": b"id,price,name\n"
+    + _rows('{i},{i}.5,"thing, no {i}"', 60)
+    + _rows('1{h}{m},2.5,5" nail', 12)
+    + b'200,7.00"Pillow, 7"\n',
+    "text_after_quotes_and_a_pair.csv": b"id,price,name\n"
+    + _rows('{i},{i}.5,"thing, no {i}"', 60)
+    + _rows('1{h}{m},2.5,5" nail', 3)
+    + b'200,"x" y "a,b" c\n202,7.00"P,"7" q\n',
+    "blanks_around_quotes.csv": b"id,note,more\n" + _rows('{i},"{w}, {v}",{u}') + b'61, "y", z\n62, "a, b",c\n63,k, "l"\n',
     "missing_delimiter_before_quotes.csv": b"id,price,name,note\n"
     + _rows('{i},{n}.00,"Pillow, {i}",n', 9)
     + b'10,7.00"Pillow, 7",n\n',

@@ -638,7 +638,7 @@ impl FlowSpec {
         }
         // Who only looks at a sample reads a part of the slices.
         let is_load = self.sinks().any(|sink| matches!(sink, SinkSpec::Arrow { .. } | SinkSpec::Postgres(_)));
-        if let Some(text) = gap_or_overlap(&self.source.files, &self.source.slices).filter(|_| is_load) {
+        if let Some(text) = gap_or_overlap(&self.source.files, &self.source.slices, false).filter(|_| is_load) {
             return refuse(text);
         }
         if let Some(generate) = &self.source.generate

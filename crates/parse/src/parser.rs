@@ -11,8 +11,8 @@ use arrow_buffer::Buffer;
 use arrow_schema::{Schema, SchemaRef};
 use arrow_select::filter::filter_record_batch;
 use headrace_types::{
-    Column, ColumnType, CoreError, Disposition, EmptyField, Encoding, ErrorKind, Layout, RowEnd, RowSchema, Rule, Trim,
-    Unmappable,
+    Column, ColumnType, CoreError, Disposition, EmptyField, Encoding, ErrorKind, Layout, RowEnd, RowSchema, Rule,
+    StrayQualifiers, Trim, Unmappable,
 };
 
 use crate::automaton::RowScanner;
@@ -110,6 +110,8 @@ pub struct Parser {
     layout: Layout,
     rewriting: Rewriting,
     columns: Vec<ColumnPlan>,
+    /// Columns of the file, by index, that nobody wants.
+    unwanted: Vec<usize>,
     made: MadeColumns,
     schema: SchemaRef,
     /// That of the columns that are parsed.
@@ -201,6 +203,7 @@ impl Parser {
                 unmappable: layout.unmappable,
             },
             columns,
+            unwanted: (0..layout.columns.len()).filter(|index| !parsed.contains(index)).collect(),
             made: MadeColumns::new(made.iter().map(|&index| &layout.made[index - layout.columns.len()])),
             schema,
             parsed_schema,
@@ -525,6 +528,7 @@ impl Parser {
         let tiles = ConvertTiles {
             table: &table,
             columns: &self.columns,
+            unwanted: &self.unwanted,
             facts,
             outputs: &mut outputs,
             bad: &mut self.bad,
@@ -630,6 +634,7 @@ impl Parser {
 struct ConvertTiles<'a, 'o> {
     table: &'a FieldTable<'a>,
     columns: &'a [ColumnPlan],
+    unwanted: &'a [usize],
     facts: BlockFacts<'a>,
     outputs: &'a mut [ColumnOutput<'o>],
     bad: &'a mut BadRows,
@@ -663,6 +668,11 @@ impl Task for ConvertTiles<'_, '_> {
                         counts[index] += count;
                     }
                 }
+            }
+            // Where fields may end in other places than they should, those that nobody wants make a row bad as well.
+            for &column in self.unwanted.iter().filter(|_| self.facts.stray == Some(StrayQualifiers::Reject)) {
+                let tile = self.table.load(column, first_row, Trim::None, &mut memory)?;
+                note_stray(tile, column, StrayQualifiers::Reject, self.bad);
             }
         }
         Some(())

@@ -258,7 +258,7 @@ impl Walk {
     #[inline(never)]
     fn keep_extra_fields(&mut self, row: &Row, end: u32, shape: &Shape) {
         if let Some(last) = self.spans.last_mut().filter(|_| shape.columns > 0) {
-            // What is stray in any of its fields is so in it.
+            // It has the faults of all fields that it is made of.
             let flags = (last.flags | row.extra_flags) & (TEXT_BEHIND | STRAY);
             *last = Span { end, flags, ..*last };
             self.flags |= flags;

@@ -261,7 +261,7 @@ pub enum StrayQualifiers {
     /// Their rows are rejects.
     #[default]
     Reject,
-    /// Such a field is the text that is in the file, qualifiers included. Delimiters and row ends after a closing qualifier end it.
+    /// It is text. A field with text after its closing qualifier is all that is in the file, and ends at the next delimiter or row end.
     Keep,
     /// It is data. A qualifier closes a field only before a delimiter or a row end.
     Lenient,
@@ -483,6 +483,9 @@ impl Layout {
             }
             if self.short_rows == ShortRows::Fill {
                 return Err("row ends are data in fields: there are no short rows to fill".to_owned());
+            }
+            if self.extra_fields == ExtraFields::Keep {
+                return Err("row ends are data in fields: there are no extra fields to keep".to_owned());
             }
         }
         Ok(())

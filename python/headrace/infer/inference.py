@@ -115,28 +115,41 @@ def _keeping_stray(
     options: InferOptions,
     is_cancelled: Callable[[], bool],
 ) -> tuple[Choice, dict[str, Any]]:
-    """The same with `stray_qualifiers: keep`, and a pass by that, if quotes inside of values are the only fault of some
-    rows: these have as many fields as the others, so that the quotes are text.
+    """The same with `blanks_around_qualifier`, or with `stray_qualifiers: keep`, and a pass by that, if quotes inside
+    of values are the only fault of some rows: these have as many fields as the others, so that the quotes are text.
 
-    Not if two quotes of a row may be a pair, with a delimiter between them. Then a delimiter may be missing before the
-    first one, and the row has its number of fields by chance.
+    Not if any row has such quotes in two fields. They may be a pair with a delimiter between them: then a delimiter may
+    be missing before the first one, and the row has its number of fields by chance.
     """
-    misfits = found["misfits"]
-    rules = misfits["by_rule"]
-    if not rules.get("stray_qualifier") or any(map(partial(_may_be_a_pair, choice), misfits["first"])):
+    rules = found["misfits"]["by_rule"]
+    stray, after = (rules.get(rule, 0) for rule in ("stray_qualifier", "text_after_qualifier"))
+    if not stray:
         return choice, found
-    doubts = [Doubt(f"quotes inside of values in {count(rules['stray_qualifier'], 'row')}: they are taken as text")]
-    if after := rules.get("text_after_qualifier"):
+    if any(map(partial(_has_blanks_around, choice), found["misfits"]["first"])):
+        beside = replace(choice, settings={**choice.settings, "blanks_around_qualifier": True})
+        again = _pass_or_none(paths, beside, options, is_cancelled)
+        if again is not None and again["misfits"]["count"] < found["misfits"]["count"]:
+            return _keeping_stray(paths, beside, again, options, is_cancelled)
+    kept = replace(choice, settings={**choice.settings, "stray_qualifiers": "keep"})
+    again = _pass(paths, kept, options, is_cancelled)
+    if again["stray_fields"] != stray + after:
+        return choice, found
+    doubts = [Doubt(f"quotes inside of values in {count(stray, 'row')}: they are taken as text")]
+    if after:
         doubts.append(Doubt(f"values with text after a closing quote in {count(after, 'row')}: they keep their quotes"))
-    settings = {**choice.settings, "stray_qualifiers": "keep"}
-    kept = replace(choice, settings=settings, doubts=(*choice.doubts, *doubts))
-    return kept, _pass(paths, kept, options, is_cancelled)
+    return replace(kept, doubts=(*choice.doubts, *doubts)), again
 
 
-def _may_be_a_pair(choice: Choice, misfit: Mapping[str, Any]) -> bool:
-    others = (other["rule"] for other in misfit["also"])
-    is_odd = misfit["value"].count(choice.settings["qualifier"]) % 2 == 1
-    return misfit["rule"] == "stray_qualifier" and is_odd and "stray_qualifier" in others
+def _has_blanks_around(choice: Choice, misfit: Mapping[str, Any]) -> bool:
+    value, quote = str(misfit["value"]), str(choice.settings["qualifier"])
+    is_tried = "blanks_around_qualifier" in choice.settings
+    return (
+        not is_tried
+        and misfit["rule"] in ("stray_qualifier", "text_after_qualifier")
+        and (
+            value != value.strip(" \t") and value.strip(" \t").startswith(quote) and value.strip(" \t").endswith(quote)
+        )
+    )
 
 
 def _explains_more(again: Mapping[str, Any], found: Mapping[str, Any]) -> bool:

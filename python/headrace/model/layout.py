@@ -278,8 +278,13 @@ class Layout(SpecModel):
         self._refuse_delimiters_in_formats()
         if self.extra_fields == "keep":
             self._check_kept()
-        if self.row_end_in_fields == "data" and (self.trailing_delimiter or self.short_rows == "fill"):
-            other = "trailing_delimiter" if self.trailing_delimiter else "short_rows"
+        others = {
+            "trailing_delimiter": self.trailing_delimiter,
+            "short_rows": self.short_rows == "fill",
+            "extra_fields": self.extra_fields == "keep",
+        }
+        if self.row_end_in_fields == "data" and any(others.values()):
+            other = next(name for name, is_set in others.items() if is_set)
             raise own_error(
                 f"`row_end_in_fields: data` and `{other}` contradict each other",
                 expected="rows that end behind their last column only",

@@ -270,9 +270,14 @@ class _PackageLoader:
             description=root.get("description"),
             # The very set, not a copy: what is found when tasks start is added to it.
             secrets=self._problems.secrets,
-            doubts=(
-                *(doubt for layout in layouts.documents.values() for doubt in open_doubts(layout)),
-                *(doubt for child in self._children.values() for doubt in child.known.doubts),
+            # Tasks may share a child.
+            doubts=tuple(
+                dict.fromkeys(
+                    [
+                        *(doubt for layout in layouts.documents.values() for doubt in open_doubts(layout)),
+                        *(doubt for child in self._children.values() for doubt in child.known.doubts),
+                    ]
+                )
             ),
         )
 

@@ -162,8 +162,8 @@ class GatherPlan:
             )
         if query.ties:
             notes.append(
-                f"query {name}: where rows tie, {listed(query.ties)} may take another one in another run; compare by "
-                "columns that tell all rows apart"
+                f"query {name}: where rows tie, {listed(query.ties)} may take another one in another run, unless "
+                "columns that it compares tell all rows apart"
             )
         return notes
 

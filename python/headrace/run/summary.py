@@ -117,7 +117,11 @@ class TableResult:
         what = "header, footer, comment or blank"
         notes = [
             f"there is no row in {self.plan.source.files[file]['path']}: "
-            + (f"its only line is {what}" if lines == 1 else f"each of its {lines:,} lines is {what}")
+            + (
+                f"its only line is {what}; is `row_end` of the layout right?"
+                if lines == 1
+                else f"each of its {lines:,} lines is {what}"
+            )
             for file, lines in files[:_NAMED_FILES]
         ]
         return notes + (
@@ -181,15 +185,15 @@ class TableResult:
         """Rows and fields that are taken only because the layout says so."""
         notes = []
         for name, count in self._by_column("stray_qualifiers").items():
-            what = "1 value has" if count == 1 else f"{count:,} values have"
-            notes.append(f"column `{name}`: {what} a qualifier that is not around a whole field, and is loaded as text")
+            what = "1 value with stray qualifiers was" if count == 1 else f"{count:,} values with stray qualifiers were"
+            notes.append(f"column `{name}`: {what} read as text")
         slices = self.outcome.result["slices"] if self.outcome.result else []
         for counter, what in (
-            ("filled_rows", "fewer fields than columns: the missing ones are read as empty"),
-            ("extended_rows", "more fields than columns: the last column keeps the rest of the row"),
+            ("filled_rows", "shorter than the layout: what is missing was read as empty"),
+            ("extended_rows", "longer than the layout: the last column has read the rest"),
         ):
             if count := sum(int(item.get(counter, 0)) for item in slices):
-                notes.append(f"{'1 row has' if count == 1 else f'{count:,} rows have'} {what}")
+                notes.append(f"{'1 row was' if count == 1 else f'{count:,} rows were'} {what}")
         return notes
 
     def _by_column(self, counter: str) -> dict[str, int]:

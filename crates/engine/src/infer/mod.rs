@@ -67,6 +67,8 @@ pub struct InferReport {
     pub misfits: Misfits,
     /// Fields that begin with a quote, where the dialect has none.
     pub quoted_without_qualifier: u64,
+    /// Fields with a qualifier in another place than around them that were taken as data.
+    pub stray_fields: u64,
     /// Bytes of text that were read.
     pub bytes: u64,
     /// Whether different values were counted.
@@ -119,6 +121,7 @@ pub fn infer_columns(spec: &InferSpec, is_cancelled: &mut dyn FnMut() -> bool) -
         skipped: report.slices.iter().map(|slice| slice.skipped).sum(),
         misfits: Misfits { count: report.rejects.count, by_rule: report.rejects.by_rule, first: report.rejects.first },
         quoted_without_qualifier: if spec.layout.qualifier.is_none() { quoted } else { 0 },
+        stray_fields: report.slices.iter().flat_map(|slice| slice.stray_qualifiers.values()).sum(),
         bytes: report.slices.iter().map(|slice| slice.bytes).sum(),
         has_distinct: hashes > 0,
         columns: reports,

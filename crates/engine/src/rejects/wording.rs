@@ -18,6 +18,9 @@ pub fn message(reject: &Reject, layout: &Layout, max_row_bytes: usize) -> String
             (Rule::NoMatch, Some(note)) => format!("no match in {note}"),
             (Rule::NullNotAllowed, Some(note)) => format!("no value for {note}"),
             (Rule::TooLong | Rule::Expression, Some(note)) => note.to_string(),
+            (Rule::StrayQualifier | Rule::TextAfterQualifier, None) => {
+                "a field that is of no column has a qualifier in another place than around it".to_owned()
+            }
             (_, Some(note)) => format!("a row does not fit the layout: {note}"),
             (rule, None) => format!("a row breaks the rule {rule}"),
         };
@@ -41,7 +44,7 @@ pub fn message(reject: &Reject, layout: &Layout, max_row_bytes: usize) -> String
         }
         Rule::NulByte => format!("a value for {place} has a NUL byte"),
         Rule::TextAfterQualifier => format!("text follows the closing qualifier of a value for {place}"),
-        Rule::StrayQualifier => format!("a value for {place} has a qualifier inside and none around it"),
+        Rule::StrayQualifier => format!("a value for {place} has a qualifier in another place than around it"),
         Rule::UnclosedQualifier => format!("the qualifier of a value for {place} is never closed"),
         Rule::Partition => format!("no partition takes the value of {place}"),
         Rule::NoMatch => format!("no match in {} for {place}", reject.note.as_deref().unwrap_or("the lookup")),
@@ -68,10 +71,10 @@ pub fn hint(layout: &Layout, rule: Rule, first: &LocatedReject) -> String {
         return format!("Set `trim: {trim}` if the blanks {outside}are no part of the value, or repair the row.");
     }
     let is_blank = |character: char| character == ' ' || character == '\t';
-    let begins_blank = first.value.starts_with(is_blank);
-    if rule == Rule::StrayQualifier
-        && begins_blank
-        && layout.qualifier.is_some_and(|own| first.value.trim_start_matches(is_blank).starts_with(own))
+    let whole = first.value.trim_matches(is_blank);
+    let inner = layout.qualifier.and_then(|own| whole.strip_prefix(own)?.strip_suffix(own));
+    if matches!(rule, Rule::StrayQualifier | Rule::TextAfterQualifier)
+        && layout.qualifier.is_some_and(|own| inner.is_some_and(|inner| !inner.contains(own)))
     {
         return "Set `blanks_around_qualifier: true` in the layout if blanks around qualifiers are no text.".to_owned();
     }

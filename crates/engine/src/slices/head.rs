@@ -38,8 +38,8 @@ pub fn discard(source: &mut dyn ByteSource, bytes: u64) -> Result<u64, CoreError
 /// The lines that the layout skips: up to row ends, whatever they stand in. Reads further than that. `begin`: where the text begins.
 ///
 /// # Errors
-/// Those of reading; `Source` when the text ends before so many lines do, and has line breaks that the layout does not know: otherwise
-/// such a file would be one without rows.
+/// Those of reading; `Source` when no line of the text ends as the layout says, and some end otherwise: such a file would be one
+/// without rows.
 pub fn skip_lines(source: &mut dyn ByteSource, begin: &HeadPlace<'_>, layout: &Layout) -> Result<Margin, CoreError> {
     let line_end = match &layout.row_end {
         RowEnds::Exactly(text) => layout.encoded(text),
@@ -58,16 +58,16 @@ pub fn skip_lines(source: &mut dyn ByteSource, begin: &HeadPlace<'_>, layout: &L
     while skipped.lines < u64::from(layout.skip_lines) {
         let count = source.read(&mut window[kept..])?;
         if count == 0 {
-            if let Some(found) = breaks.found {
+            if let Some(found) = breaks.found.filter(|_| skipped.lines == 0) {
                 let place = Location {
                     file: begin.path.to_owned(),
-                    row: Some(skipped.lines + 1),
-                    byte: Some(begin.byte + skipped.bytes),
+                    row: Some(1),
+                    byte: Some(begin.byte),
                     ..Location::default()
                 };
                 return Err(CoreError::new(ErrorKind::Source, "a file ends within the lines that are skipped")
                     .at(place)
-                    .found(format!("no further row end of the layout, but {}s", break_name(found).0))
+                    .found(format!("no row end of the layout, but {}s", break_name(found).0))
                     .expected(match layout.skip_lines {
                         1 => "a line to skip".to_owned(),
                         lines => format!("{lines} lines to skip"),
@@ -86,7 +86,6 @@ pub fn skip_lines(source: &mut dyn ByteSource, begin: &HeadPlace<'_>, layout: &L
             && let Some(found) = finder.find(&text[at..])
         {
             at += found + line_end.len();
-            breaks = OtherBreaks::default();
             skipped = Margin { bytes: start + encoding.source_bytes(&text[..at]), lines: skipped.lines + 1 };
         }
         kept = (line_end.len() - 1).min(text.len() - at);
@@ -139,23 +138,22 @@ fn row_end_hint(found: Option<u8>) -> String {
     }
 }
 
-/// The line break by which a file has rows behind its header that is all header, comments and blank rows by the row end of its layout.
+/// The line break that ends the rows of a text in which no row ends as the layout says. `None` where one does, or where there is one
+/// row whatever ends rows.
 fn other_break(layout: &Layout, row_end: &RowEnd, text: &[u8]) -> Option<u8> {
-    let is_known = |byte: u8| match row_end {
-        RowEnd::Every(_) => true,
-        RowEnd::Exactly(text) => text.as_bytes() == [byte],
-        RowEnd::Lf | RowEnd::Either | RowEnd::OnlyLf | RowEnd::OnlyCrlf => byte == b'\n',
+    let own = match row_end {
+        RowEnd::Every(_) => return None,
+        RowEnd::Exactly(end) => layout.encoded(end),
+        RowEnd::Lf | RowEnd::Either | RowEnd::OnlyLf | RowEnd::OnlyCrlf => b"\n".to_vec(),
     };
-    for byte in [b'\n', b'\r'].into_iter().filter(|&byte| !is_known(byte)) {
+    if memchr::memmem::find(text, &own).is_some() {
+        return None;
+    }
+    [b'\n', b'\r'].into_iter().find(|&byte| {
         let other = RowEnd::Exactly(char::from(byte).to_string());
         // A layout that means two things with such row ends has none of them.
-        if let Ok(HeaderSearch::Found(header)) = find_header(layout, &other, text, true)
-            && header.next < text.len()
-        {
-            return Some(byte);
-        }
-    }
-    None
+        matches!(find_header(layout, &other, text, true), Ok(HeaderSearch::Found(header)) if header.next < text.len())
+    })
 }
 
 /// The same for rows without row ends: so many of them.
@@ -487,23 +485,14 @@ mod tests {
             (
                 "t\n1|2|3\n",
                 skipping(exactly("\r\n"), 1),
-                "1:0 no further row end of the layout, but line feeds / a line to skip",
+                "1:0 no row end of the layout, but line feeds / a line to skip",
             ),
             (
                 "t\r1|2|3\r",
                 skipping(RowEnds::Auto, 1),
-                "1:0 no further row end of the layout, but carriage returns / a line to skip",
+                "1:0 no row end of the layout, but carriage returns / a line to skip",
             ),
-            (
-                "t\r\nu\n1|2|3\n",
-                skipping(exactly("\r\n"), 3),
-                "2:3 no further row end of the layout, but line feeds / 3 lines to skip",
-            ),
-            (
-                &long,
-                skipping(exactly("\r\n"), 1),
-                "1:0 no further row end of the layout, but line feeds / a line to skip",
-            ),
+            (&long, skipping(exactly("\r\n"), 1), "1:0 no row end of the layout, but line feeds / a line to skip"),
             (
                 "id\n1|2|3\n",
                 headed(exactly("\r\n")),
@@ -530,6 +519,12 @@ mod tests {
             ("a\r\nb\r", skipping(exactly("\r\n"), 2)),
             ("id\n", headed(exactly("\r\n"))),
             ("id\r\n#x\r\n", headed(RowEnds::Auto)),
+            ("id|name\r\n", headed(RowEnds::Auto)),
+            ("id|name\r\n", headed(exactly("\r\n"))),
+            ("\r\n#c\r\nid|name\r\n", headed(exactly("\r\n"))),
+            ("id|na\rme\n", headed(RowEnds::Auto)),
+            ("id\n(key)|name~", headed(exactly("~"))),
+            ("t\r\nu\nv\r\n", skipping(exactly("\r\n"), 3)),
         ] {
             assert!(plan(text.as_bytes(), &layout).is_ok(), "{text}");
         }

@@ -138,7 +138,7 @@ fn cut_all(spec: &SlicingSpec, stop: &Stop) -> Result<Slicing, CoreError> {
         }
         slicing.files.push(planned);
     }
-    match gap_or_overlap(&slicing.files, &slicing.slices) {
+    match gap_or_overlap(&slicing.files, &slicing.slices, true) {
         Some(text) => Err(CoreError::new(ErrorKind::Internal, text)),
         None => Ok(slicing),
     }

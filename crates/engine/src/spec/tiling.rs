@@ -2,16 +2,22 @@
 
 use super::{FileSpec, SliceSpec, TextRange};
 
-/// What is wrong with the slices of some files; none if those of each file follow each other from its first byte of text to its last
-/// one. A file without slices is not looked at: it is empty, or others read it. The slices of a file are in the order of their numbers.
-pub fn gap_or_overlap(files: &[FileSpec], slices: &[SliceSpec]) -> Option<String> {
+/// What is wrong with the slices of some files. `None` if the slices of each file follow each other from the first byte of its text to
+/// the last one. The slices of a file are in the order of their numbers. `has_all`: whether a file with text must have a slice; a
+/// flow may leave out whole files.
+pub fn gap_or_overlap(files: &[FileSpec], slices: &[SliceSpec], has_all: bool) -> Option<String> {
     files.iter().enumerate().find_map(|(index, file)| {
         let own: Vec<&SliceSpec> = slices.iter().filter(|slice| slice.file == index).collect();
         // Rows that come back are some of those of a path that several files share.
         let is_part = own.iter().any(|slice| slice.first_row.is_some());
         // The size of a stream and of generated rows is not known before they have been read.
         let is_known = file.stream.is_none() && file.size_bytes > 0;
-        if own.is_empty() || !is_known || is_part { None } else { misfit(file, &own) }
+        match own.is_empty() {
+            _ if !is_known || is_part => None,
+            true if has_all && file.size_bytes > file.first_byte => Some(format!("{} has no slice", file.path)),
+            true => None,
+            false => misfit(file, &own),
+        }
     })
 }
 
@@ -70,20 +76,20 @@ mod tests {
     fn every_byte_is_in_one_slice() {
         let files = [file(20), file(9)];
         let good = [slice(1, 0, 3, 10), slice(2, 0, 10, 20), slice(3, 1, 3, 9)];
-        assert_eq!(gap_or_overlap(&files, &good), None);
+        assert_eq!(gap_or_overlap(&files, &good, true), None);
         // Any bound that moves is found, and so is a slice that is gone or there twice.
         for number in 0..good.len() {
             for (begin, end) in [(1, 0), (0, 1), (-1, 0), (0, -1)] {
                 let mut moved = good.to_vec();
                 moved[number].begin_byte = moved[number].begin_byte.wrapping_add_signed(begin);
                 moved[number].end_byte = moved[number].end_byte.wrapping_add_signed(end);
-                assert!(gap_or_overlap(&files, &moved).is_some(), "{number} {begin} {end}");
+                assert!(gap_or_overlap(&files, &moved, true).is_some(), "{number} {begin} {end}");
             }
             let twice = [&good[..=number], &good[number..]].concat();
-            assert!(gap_or_overlap(&files, &twice).is_some(), "{number} twice");
+            assert!(gap_or_overlap(&files, &twice, true).is_some(), "{number} twice");
         }
-        assert!(gap_or_overlap(&files, &good[1..]).is_some_and(|text| text.contains("byte 3 is followed by 10")));
-        assert!(gap_or_overlap(&files, &[&good[..1], &good[2..]].concat()).is_some());
+        assert!(gap_or_overlap(&files, &good[1..], true).is_some_and(|text| text.contains("byte 3 is followed by 10")));
+        assert!(gap_or_overlap(&files, &[&good[..1], &good[2..]].concat(), true).is_some());
     }
 
     #[test]
@@ -94,8 +100,9 @@ mod tests {
         };
         let first = TextRange { piece_begin: 0, piece_end: Some(100), begin: 3, end: Some(104) };
         let second = TextRange { piece_begin: 100, piece_end: Some(200), begin: 104, end: None };
-        let check =
-            |first, second| gap_or_overlap(&[file(20)], &[packed(1, (0, 12), first), packed(2, (12, 20), second)]);
+        let check = |first, second| {
+            gap_or_overlap(&[file(20)], &[packed(1, (0, 12), first), packed(2, (12, 20), second)], true)
+        };
         assert_eq!(check(first, second), None);
         for (first, second) in [
             (TextRange { end: Some(103), ..first }, second),
@@ -111,7 +118,10 @@ mod tests {
 
     #[test]
     fn what_is_not_known_before_it_is_read_is_not_checked() {
-        assert_eq!(gap_or_overlap(&[FileSpec::default()], &[slice(1, 0, 0, 0)]), None);
-        assert_eq!(gap_or_overlap(&[file(20)], &[]), None);
+        assert_eq!(gap_or_overlap(&[FileSpec::default()], &[slice(1, 0, 0, 0)], true), None);
+        // A flow may leave out a file, a plan may not.
+        assert_eq!(gap_or_overlap(&[file(20)], &[], false), None);
+        assert_eq!(gap_or_overlap(&[file(3)], &[], true), None, "nothing but a byte order mark");
+        assert_eq!(gap_or_overlap(&[file(20)], &[], true).as_deref(), Some("a.csv has no slice"));
     }
 }

@@ -741,9 +741,10 @@ fn of_layout(mut reject: Reject, file: &FileSpec) -> Reject {
     if file.columns.is_none() {
         return reject;
     }
-    // Nobody wants the fields that are of no column, so nothing is wrong with them.
     let column = |field: usize| file.column(field).unwrap_or(field);
     reject.column = reject.column.and_then(|field| file.column(field));
+    // Of fields that are of no column nothing is told but that they are wrong.
+    reject.also.retain(|other| file.column(other.column).is_some());
     reject.also.iter_mut().for_each(|other| other.column = column(other.column));
     reject.also.sort_unstable_by_key(|other| other.column);
     if let Some(bad) = &mut reject.fatal {

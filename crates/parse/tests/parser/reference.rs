@@ -664,6 +664,16 @@ fn parse_row(
             Err(rule) => bad.push(BadField { column: index, rule, offset: field.offset, raw: field.raw.to_vec() }),
         }
     }
+    // Fields that nobody wants make a row bad, too, if they may end in the wrong place.
+    for index in (0..columns).filter(|index| !wanted.contains(index)) {
+        let rule = fields[index].stray.filter(|_| layout.stray_qualifiers == StrayQualifiers::Reject);
+        bad.extend(rule.map(|rule| BadField {
+            column: index,
+            rule,
+            offset: fields[index].offset,
+            raw: fields[index].raw.to_vec(),
+        }));
+    }
     let is_fatal = |bad: &&BadField| disposition(&layout.columns[bad.column], bad.rule) == Disposition::Fail;
     if bad.is_empty() {
         return Ok((values, ignored));
