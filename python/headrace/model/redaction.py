@@ -46,7 +46,9 @@ def secret_texts(value: str) -> set[str]:
     is shown, without `//` and `..`.
     """
     texts = {text.strip() for text in (value, *value.splitlines())}
-    texts |= {os.path.normpath(text) for text in texts if "/" in text}
+    paths = {os.path.normpath(text) for text in texts if "/" in text}
+    # What is left of `data/` is a word that may be anywhere.
+    texts |= {path for path in paths if "/" in path}
     return {text for text in texts if len(text) >= MINIMUM_SECRET_CHARACTERS}
 
 

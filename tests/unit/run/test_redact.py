@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from headrace.errors import TargetError
+from headrace.model.redaction import secret_texts
 from headrace.run.redact import Redactor
 
 REDACTOR = Redactor({"hunter22", "hunter22-longer"})
@@ -95,3 +96,19 @@ def test_what_users_call_otherwise() -> None:
 def test_what_is_not_stored(text: str, is_hidden: bool) -> None:
     """A user is not shown in a URL, but is no secret: `resume` finds such options in the run folder."""
     assert REDACTOR.hides(text) is is_hidden
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("hunter22", {"hunter22"}),
+        (" hunter22\n", {"hunter22"}),
+        ("one line\nand another", {"one line\nand another", "one line", "and another"}),
+        ("abc", set()),
+        ("/data/in//north/../south/", {"/data/in//north/../south/", "/data/in/south"}),
+        ("postgresql://ann:pw@db/x", {"postgresql://ann:pw@db/x", "postgresql:/ann:pw@db/x"}),
+        ("data/", {"data/"}),
+    ],
+)
+def test_what_is_hidden_for_a_value_from_outside(value: str, expected: set[str]) -> None:
+    assert secret_texts(value) == expected
