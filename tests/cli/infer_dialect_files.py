@@ -72,7 +72,9 @@ DIALECT_FILES: dict[str, bytes] = {
     + _rows('{i},{i}.5,"thing, no {i}"', 60)
     + _rows('1{h}{m},2.5,5" nail', 3)
     + b'200,"x" y "a,b" c\n202,7.00"P,"7" q\n',
-    "blanks_around_quotes.csv": b"id,note,more\n" + _rows('{i},"{w}, {v}",{u}') + b'61, "y", z\n62, "a, b",c\n63,k, "l"\n',
+    "blanks_around_quotes.csv": b"id,note,more\n"
+    + _rows('{i},"{w}, {v}",{u}')
+    + b'61, "y", z\n62, "a, b",c\n63,k, "l"\n',
     "missing_delimiter_before_quotes.csv": b"id,price,name,note\n"
     + _rows('{i},{n}.00,"Pillow, {i}",n', 9)
     + b'10,7.00"Pillow, 7",n\n',

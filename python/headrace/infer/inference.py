@@ -415,7 +415,11 @@ def _misfit_doubts(found: Mapping[str, Any]) -> list[Doubt]:
     for rule, number in misfits["by_rule"].items():
         first = next((one for one in misfits["first"] if one["rule"] == rule), None)
         where = "" if first is None else f", the first {bare_path(Path(first['file']).name)}, row {count(first['row'])}"
-        instead = "; `stray_qualifiers: keep` takes them as text" if rule == "stray_qualifier" else ""
+        instead = (
+            "; if no delimiter is missing, `stray_qualifiers: keep` takes them as text"
+            if rule == "stray_qualifier"
+            else ""
+        )
         doubts.append(Doubt(f"{_RULES.get(rule, rule)}: {count(number)} of {count(total, 'row')}{where}{instead}"))
     return doubts
 

@@ -639,12 +639,13 @@ fn parse_row(
             Form::Qualified(inner) => reference_encodings::decoded(layout, dialect.text(index, inner, true))
                 .and_then(|text| convert(column, &text)),
             Form::Plain | Form::Raw if is_null(layout, column, trimmed(column.trim, field.raw), false) => null(column),
-            Form::Raw => reference_encodings::decoded(layout, trimmed(column.trim, field.raw).to_vec())
-                .and_then(|text| convert(column, &text)),
-            Form::Plain => match (trimmed(column.trim, field.raw), &column.empty) {
+            Form::Plain | Form::Raw => match (trimmed(column.trim, field.raw), &column.empty) {
                 (b"", EmptyField::Value(text)) => convert(column, text.as_bytes()),
-                (text, _) => reference_encodings::decoded(layout, dialect.text(index, text, false))
-                    .and_then(|text| convert(column, &text)),
+                (text, _) => {
+                    let is_raw = matches!(field.form, Form::Raw);
+                    let text = if is_raw { text.to_vec() } else { dialect.text(index, text, false) };
+                    reference_encodings::decoded(layout, text).and_then(|text| convert(column, &text))
+                }
             },
         };
         let whole = stray.map_or_else(read, Err);
