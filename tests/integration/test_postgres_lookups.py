@@ -187,6 +187,9 @@ def test_a_resumed_run_needs_the_lookup_of_its_first_rows(facts: PostgresProject
     assert refused.exit_code == 1
     assert_snapshot("postgres_lookup_resumed_unknown", facts.stable(refused.error))
     assert loaded(facts, "line, part_sk") == before
+    facts.execute("DELETE FROM facts")
+    assert facts.run("--abandon").exit_code == 0
+    assert loaded(facts, "line, part_sk") == joined(facts, "line, part_sk")
 
 
 def of_a_table(facts: PostgresProject, parts: int, factor: int) -> str:

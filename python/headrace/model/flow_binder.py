@@ -43,6 +43,7 @@ from headrace.model.named_things import DESTINATIONS, NamedThings
 from headrace.model.partition import CommitInterval
 from headrace.model.partition_binder import PartitionBinder
 from headrace.model.problems import ProblemCollector
+from headrace.model.rebinding import Rebinding
 from headrace.model.reject_limits import RejectBounds, RejectLimits
 from headrace.model.reunion import Reunion
 from headrace.model.scope import Scope
@@ -66,35 +67,6 @@ from headrace.model.yaml_reader import Document, DocumentPath
 
 # What transforms are bound from: they, the path of the flow, where its rows come from, and who gets them.
 _Way = tuple[Mapping[str, TransformSpec], DocumentPath, Beginning, Sequence[Reader], Scope]
-
-
-class _Rebinding:
-    """Binds the transforms of a data flow once more, when the tables of lookups are known. All of its destinations ask
-    for the same, one after the other: it is done once.
-    """
-
-    def __init__(self, document: Document, secrets: set[str], environment: Environment, way: _Way) -> None:
-        self._document = document
-        self._secrets = secrets
-        self._environment = environment
-        self._way = way
-        self._known: tuple[Mapping[str, LookupTable], BoundWays] | None = None
-
-    def bound(self, tables: Mapping[str, LookupTable]) -> BoundWays:
-        """Raises BindingError for what does not fit the tables."""
-        if self._known is None or self._known[0] != tables:
-            problems = self.problems()
-            bound = FlowBinder(self._document, problems, self._environment).transforms_of(self._way, tables)
-            problems.raise_if_any(BindingError)
-            assert bound is not None
-            self._known = dict(tables), bound
-        return self._known[1]
-
-    def problems(self) -> ProblemCollector:
-        """For what is found then."""
-        problems = ProblemCollector(self._document.file)
-        problems.secrets = self._secrets
-        return problems
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +107,7 @@ class FlowBinder:
         bound = self.transforms_of(way, {})
         if bound is None:
             return None
-        again = _Rebinding(self._document, self._problems.secrets, self._environment, way)
+        again = Rebinding(lambda tables: self._bound_again(way, tables))
         transforms, together = bound.transforms, bound.together
         source = next(own for own in sources.values() if own is not None) if together is None else together.sources[0]
         ends = {name: rows_of(own.input) for name, own in spec.destinations.items()}
@@ -301,7 +273,20 @@ class FlowBinder:
         """The transforms of a data flow. `tables`: those of lookups that are known. None with a problem."""
         return self._transforms.bind(*way, tables)
 
-    def _describe(self, again: _Rebinding, path: DocumentPath, destination: str, gathered: int | None) -> Describe:
+    def _bound_again(self, way: _Way, tables: Mapping[str, LookupTable]) -> BoundWays:
+        problems = self._new_problems()
+        bound = FlowBinder(self._document, problems, self._environment).transforms_of(way, tables)
+        problems.raise_if_any(BindingError)
+        assert bound is not None
+        return bound
+
+    def _new_problems(self) -> ProblemCollector:
+        """For what is found when the flow is planned."""
+        problems = ProblemCollector(self._document.file)
+        problems.secrets = self._problems.secrets
+        return problems
+
+    def _describe(self, again: Rebinding, path: DocumentPath, destination: str, gathered: int | None) -> Describe:
         """Binds the transforms once more, when the tables of lookups are known: those behind the query over all rows,
         the place of which is `gathered`.
         """
@@ -312,7 +297,7 @@ class FlowBinder:
             behind = passed if gathered is None else divided(passed, gathered)[1]
             late = next((behind[place].name for place in gathered_places(behind)), None)
             if late is not None:
-                problems = again.problems()
+                problems = self._new_problems()
                 problems.add(
                     self._document,
                     (*path, "transforms", late),

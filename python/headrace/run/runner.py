@@ -302,7 +302,8 @@ class _Run:
         with suppress(HeadraceError):
             tables = destinations.appended_tables()
         is_begun = self._totals.any_done or self._attempt.is_resumed
-        is_known = self._attempt.request is not None and destinations.keep_ledgers
+        is_kept = self._attempt.request is not None or self._attempt.is_resumed
+        is_known = is_kept and destinations.keep_ledgers
         error.hint = true_hint(error.hint, self._folder.run_id, tables, is_begun=is_begun, is_known=is_known)
         return error
 

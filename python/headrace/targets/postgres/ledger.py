@@ -283,8 +283,11 @@ class Ledger:
 
     def appended_tables(self, run_id: str) -> tuple[str, ...]:
         """Those of them to which it has appended."""
-        made = self._tables(run_id, MAKING)
-        return tuple(name for name in self._tables(run_id, APPENDING) if name not in made)
+        try:
+            appended, made = ((self._tables(run_id, by) if self.exists() else ()) for by in (APPENDING, MAKING))
+        except HeadraceError as error:
+            raise ledger_failure(error, "cannot read the ledger", self.schema) from error
+        return tuple(name for name in appended if name not in made)
 
     def _tables(self, run_id: str, targets: Sequence[str]) -> tuple[str, ...]:
         return texts(self._connection, self._sql("lost_tables"), (run_id, array(targets)))

@@ -12,7 +12,7 @@ from headrace.errors import HeadraceError, TargetBusyError, TargetError
 from headrace.planning import ALL_PARTITIONS, WHOLE_TABLE, counted
 from headrace.targets.base import LostRun
 from headrace.targets.postgres.connection import Connection, sql, texts, transaction
-from headrace.targets.postgres.failures import sqlstate
+from headrace.targets.postgres.failures import ledger_failure, sqlstate
 from headrace.targets.postgres.ledger import Ledger
 from headrace.targets.postgres.locks import try_lock, unlock
 from headrace.targets.postgres.names import (
@@ -43,6 +43,21 @@ def sweep_runs(connection: Connection, ledger: Ledger, own_run: str) -> list[Los
             if dead and _marked_lost(connection, ledger, run_id):
                 lost.append(LostRun(run_id, ledger.visible_tables(run_id)))
     return lost
+
+
+def unfinished_runs(connection: Connection, ledger: Ledger, package: str) -> list[LostRun]:
+    """The runs of a package that are over without success."""
+    unfinished = []
+    try:
+        runs = ledger.unfinished_runs(package)
+    except HeadraceError as error:
+        raise ledger_failure(error, "cannot read the ledger", ledger.schema) from error
+    for run_id in runs:
+        with if_dead(connection, run_id) as dead:
+            # It may have ended well since the list was read.
+            if dead and run_id in ledger.unfinished_runs(package):
+                unfinished.append(LostRun(run_id, ledger.visible_tables(run_id)))
+    return unfinished
 
 
 def fence_dead(connection: Connection, ledger: Ledger, run_id: str) -> None:

@@ -58,7 +58,7 @@ from headrace.targets.postgres.connection import (
 from headrace.targets.postgres.control import Control
 from headrace.targets.postgres.dividing import divide
 from headrace.targets.postgres.exchange import Exchange, NamedExchange
-from headrace.targets.postgres.failures import explained, ledger_failure, reading_failure
+from headrace.targets.postgres.failures import explained, reading_failure
 from headrace.targets.postgres.group import group_transaction, refuse_alone
 from headrace.targets.postgres.hidden_tables import planned_units
 from headrace.targets.postgres.inspection import inspect_server
@@ -75,7 +75,14 @@ from headrace.targets.postgres.row_search import row_search
 from headrace.targets.postgres.sessions import Connect, Sessions
 from headrace.targets.postgres.sql_sessions import SQL_SETTINGS, PostgresSqlSessions, SqlConnection
 from headrace.targets.postgres.staging import TableStaging
-from headrace.targets.postgres.sweep import drop_committed, drop_earlier, end_writers, if_dead, sweep_runs, take_over
+from headrace.targets.postgres.sweep import (
+    drop_committed,
+    drop_earlier,
+    end_writers,
+    sweep_runs,
+    take_over,
+    unfinished_runs,
+)
 from headrace.targets.postgres.watcher import FEW_SESSIONS, WATCH_SETTINGS, WATCH_TIMEOUTS, SessionWatcher, Unwatched
 from headrace.targets.row_search import RowSearch
 from headrace.targets.sql import Command, SqlSessions
@@ -164,29 +171,12 @@ class PostgresTarget(ClosedBehind):
         return names_in_schema(self._control, schema or self.default_schema or "")
 
     def unfinished_runs(self, package: str) -> list[LostRun]:
-        if self._model.ledger_schema is None:
-            return []
-        ledger = Ledger(self._control, self._model.ledger_schema)
-        unfinished = []
-        try:
-            runs = ledger.unfinished_runs(package)
-        except HeadraceError as error:
-            raise ledger_failure(error, "cannot read the ledger", ledger.schema) from error
-        for run_id in runs:
-            with if_dead(self._control, run_id) as dead:
-                # It may have ended well since the list was read.
-                if dead and run_id in ledger.unfinished_runs(package):
-                    unfinished.append(LostRun(run_id, ledger.visible_tables(run_id)))
-        return unfinished
+        schema = self._model.ledger_schema
+        return [] if schema is None else unfinished_runs(self._control, Ledger(self._control, schema), package)
 
     def appended_tables(self, run_id: str) -> tuple[str, ...]:
-        if self._model.ledger_schema is None:
-            return ()
-        ledger = Ledger(self._control, self._model.ledger_schema)
-        try:
-            return ledger.appended_tables(run_id) if ledger.exists() else ()
-        except HeadraceError as error:
-            raise ledger_failure(error, "cannot read the ledger", ledger.schema) from error
+        schema = self._model.ledger_schema
+        return () if schema is None else Ledger(self._control, schema).appended_tables(run_id)
 
     def abandon_runs(self, runs: Sequence[LostRun]) -> None:
         if self._ledger is not None:
