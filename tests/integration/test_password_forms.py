@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from headrace.errors import HeadraceError
+from headrace.model import load_package
 from tests.integration.driver import GOOD_ROWS, Ended, Project
 from tests.integration.driver import PACKAGE as SALES
 from tests.integration.passwords import Password, passwords_of
@@ -223,3 +225,12 @@ def test_files_whose_names_look_like_urls_are_paths_still(sales: Project) -> Non
     Path(sales.folder / "package.yaml").rename(folder / "package@c.yaml")
     ended = headrace(sales, ["check", str(folder / "package@c.yaml")], {})
     assert ended.exit_code == 0, ended.stderr
+
+
+@pytest.mark.parametrize("form", ["url", "url with percent codes"])
+def test_a_url_in_the_place_of_a_package_in_python(tmp_path: Path, form: str) -> None:
+    for password in passwords_of(form):
+        for path in (TEXTS[form](password), Path(TEXTS[form](password))):
+            with pytest.raises(HeadraceError) as caught:
+                load_package(path, folder=tmp_path)
+            assert not password.is_shown_in(caught.value.render() + json.dumps(caught.value.to_dict()))

@@ -62,6 +62,7 @@ from headrace.model.task import Task
 from headrace.model.task_binder import Surroundings as TaskSurroundings
 from headrace.model.task_binder import TaskBinder
 from headrace.model.task_tree import TaskTree
+from headrace.model.url_logins import hide_logins
 from headrace.model.validation import UNRESOLVED, place_name, validate_slot
 from headrace.model.visible import run_system
 from headrace.model.yaml_reader import Document, DocumentPath, InvalidYamlError, read_document
@@ -148,7 +149,7 @@ class Given:
 
 def read_package(path: str | Path) -> Document:
     """The document of a package file, not checked yet. Raises PackageNotFoundError, PackageError."""
-    return _read(Path(path), str(path))
+    return _read(Path(path), hide_logins(str(path)))
 
 
 def check_document(document: Document) -> None:
@@ -422,9 +423,8 @@ class _PackageLoader:
         overrides = self._overrides(root, given)
         outside = EnvironmentConnections()
         if self._environment is not None:
-            surroundings = Surroundings.of_process(self._environ, self._folder)
             binder = self._in_environment(self._environment, scope.system)
-            outside = binder.connections(declared, surroundings)
+            outside = binder.connections(declared, Surroundings.of_process(self._environ, self._folder))
         slot = self._slot("connections", root)
         connections: dict[str, Connection | None] = {}
         for name, declaration in declared.items():
