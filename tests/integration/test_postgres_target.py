@@ -805,7 +805,7 @@ def test_a_run_that_ends_well_meanwhile_is_not_unfinished(database: Database, mo
 
     with Run(database).target as target:
         assert [run.run_id for run in target.unfinished_runs(f"package of {dead.run_id}")] == [dead.run_id]
-        monkeypatch.setattr("headrace.targets.postgres.target.if_dead", ended_now)
+        monkeypatch.setattr("headrace.targets.postgres.sweep.if_dead", ended_now)
         assert target.unfinished_runs(f"package of {dead.run_id}") == []
 
 

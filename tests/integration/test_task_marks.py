@@ -104,7 +104,10 @@ def test_a_mark_in_a_postgresql_database(postgres_target: PostgresTarget, databa
 
 def test_a_postgresql_ledger_made_before_there_were_marks(postgres_target: PostgresTarget, database: Database) -> None:
     postgres_target.begin_run(OLD_RUN)
-    as_it_was = "DROP TABLE headrace.task; DROP VIEW headrace.lineage; ALTER TABLE headrace.commit DROP rows_filtered"
+    as_it_was = (
+        "DROP TABLE headrace.task; DROP VIEW headrace.lineage; ALTER TABLE headrace.commit DROP rows_filtered; "
+        "ALTER TABLE headrace.unit DROP identity"
+    )
     database.psql(as_it_was)
     postgres_target.begin_run(RUN)
     assert postgres_target.finished_task(RUN.run_id, TASK) is None

@@ -237,8 +237,10 @@ pub fn read_header(
             HeaderSearch::Found(header) => header.next == text.len(),
             found => matches!(found, HeaderSearch::Nothing(_)),
         };
+        // Lines before it have ended as the layout says.
         if ended
             && is_all
+            && begin.lines == 0
             && layout.header == Header::Skip
             && let Some(byte) = other_break(layout, row_end, &text)
         {
@@ -523,6 +525,7 @@ mod tests {
             ("id|name\r\n", headed(exactly("\r\n"))),
             ("\r\n#c\r\nid|name\r\n", headed(exactly("\r\n"))),
             ("id|na\rme\n", headed(RowEnds::Auto)),
+            ("title\nid|na\rme", Layout { skip_lines: 1, ..headed(RowEnds::Auto) }),
             ("id\n(key)|name~", headed(exactly("~"))),
             ("t\r\nu\nv\r\n", skipping(exactly("\r\n"), 3)),
         ] {

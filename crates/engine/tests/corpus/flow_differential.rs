@@ -167,6 +167,7 @@ fn may_be_refused(error: &CoreError, content: &[u8], layout: &Layout) -> bool {
     let means_two_things = is(" begin alike") || is(" stands inside of ");
     is_refused(error, content)
         || content.starts_with(b"\xEF\xBB\xBF") && is("the byte order mark of a file")
+        || layout.skip_lines > 0 && is("a file ends within the lines that are skipped")
         || layout.header != Header::None && is("the header of a file never ends")
         // The names may hold what ends fields or rows.
         || layout.header == Header::ByName && is("the header of a file does not fit its layout")

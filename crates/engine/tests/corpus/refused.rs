@@ -1,4 +1,4 @@
-//! Files that say themselves that they are not in the encoding of their layout.
+//! Files that say themselves that they are not in the encoding of their layout, or whose lines do not end as it says.
 
 use headrace_types::CoreError;
 
@@ -8,6 +8,11 @@ pub fn is_refused(error: &CoreError, content: &[u8]) -> bool {
     match error.what.as_str() {
         "a file is not in the encoding of its layout" => content.contains(&0),
         "the byte order mark of a file is not that of its layout" => marks.iter().any(|mark| content.starts_with(mark)),
+        // Of layouts that take line feeds for ends of rows.
+        "a file ends within the lines that are skipped" => {
+            let last = content.len().saturating_sub(1);
+            !content.contains(&b'\n') && content[..last].contains(&b'\r')
+        }
         _ => false,
     }
 }

@@ -5,5 +5,5 @@
      WHEN unit.identity IS NULL OR pg_catalog.split_part(unit.identity, '/', 1) <> run.tableoid::text THEN true
      ELSE unit.identity = present.identity
    END), true)
-   FROM {schema}.unit, (SELECT {identity}) AS present (identity)
+   FROM {schema}.unit, (SELECT {identity} AS identity) AS present
    WHERE unit.run_id = slice.run_id AND unit.task = slice.task)
