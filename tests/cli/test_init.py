@@ -194,7 +194,7 @@ def test_a_run_repeats_the_doubts_about_a_file_until_they_are_deleted(
         assert len(found) == left
         talk, quiet = headrace("run", "package.yaml").stderr, headrace("run", "package.yaml", "--quiet").stderr
         block = "".join(f"    line {doubt['line']}: {doubt['text']}\n" for doubt in document["doubts"])
-        head = "open doubts; delete the line of one that is settled:\n  layouts/rows.yaml\n"
+        head = "open doubts (delete a line from the layout once it is settled):\n  layouts/rows.yaml\n"
         assert (head + block in talk) == (left > 0)
         number = "1 open doubt" if left == 1 else f"{left} open doubts"
         assert quiet.splitlines() == ([f"note: {number} in layouts/rows.yaml"] if left else [])

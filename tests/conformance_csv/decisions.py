@@ -26,9 +26,7 @@ _NO_DOUBLE: Final = "a doubled qualifier is one qualifier in every layout"
 _LETTERS: Final = "letters cannot be marks of a dialect: they are the first bytes of ordinary fields"
 _NUL: Final = "NUL is in no text that a database stores, and in no mark: such rows are rejects, such layouts refused"
 _TYPES: Final = "types are declared per column, and never guessed from what stands between qualifiers"
-_BLANK_BESIDE: Final = (
-    "a blank beside a qualifier is text, and so its row is a reject, unless `blanks_around_qualifier` is set"
-)
+_BLANK_BESIDE: Final = "a blank beside a qualifier is text, so the row is a reject; `blanks_around_qualifier` allows it"
 _OPTION: Final = "an option of the suite that is none of a layout"
 
 DECISIONS: Final = {

@@ -98,7 +98,7 @@ pub struct SliceReport {
     /// Characters that were read now as U+FFFD, by column of the layout, from 0; in rows that were rejected, too.
     #[serde(default)]
     pub replaced: BTreeMap<usize, u64>,
-    /// Fields with a qualifier in another place than around them that were taken as data now, by column of the layout, from 0; in rows
+    /// Fields with stray qualifiers that were taken as data now, by column of the layout, from 0; in rows
     /// that were rejected, too.
     #[serde(default)]
     pub stray_qualifiers: BTreeMap<usize, u64>,

@@ -636,7 +636,7 @@ impl FlowSpec {
                 return refuse(format!("slice {} has no such file or a negative size", slice.number));
             }
         }
-        // Who only looks at a sample reads a part of the slices.
+        // A flow that only looks at a sample reads some of the slices.
         let is_load = self.sinks().any(|sink| matches!(sink, SinkSpec::Arrow { .. } | SinkSpec::Postgres(_)));
         if let Some(text) = gap_or_overlap(&self.source.files, &self.source.slices, false).filter(|_| is_load) {
             return refuse(text);

@@ -70,7 +70,7 @@ def doubts_text(package: model.BoundPackage, *, quiet: bool) -> str:
     files = list(dict.fromkeys(doubt.file for doubt in package.doubts))
     if quiet:
         return f"note: {units.plural(len(package.doubts), 'open doubt')} in {' and '.join(files)}"
-    lines = ["open doubts; delete the line of one that is settled:"]
+    lines = ["open doubts (delete a line from the layout once it is settled):"]
     for file in files:
         lines.append(f"  {file}")
         lines += [f"    line {doubt.line}: {doubt.text}" for doubt in package.doubts if doubt.file == file]

@@ -39,6 +39,7 @@ _RULES: Final = {
     "unmappable": "bytes that are no characters",
     "nul_byte": "NUL bytes",
 }
+_STRAY_RULES: Final = ("stray_qualifier", "text_after_qualifier")
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,14 +116,14 @@ def _keeping_stray(
     options: InferOptions,
     is_cancelled: Callable[[], bool],
 ) -> tuple[Choice, dict[str, Any]]:
-    """The same with `blanks_around_qualifier`, or with `stray_qualifiers: keep`, and a pass by that, if quotes inside
-    of values are the only fault of some rows: these have as many fields as the others, so that the quotes are text.
+    """The choice for files with quotes inside of values, and the pass by it. Rows that have no other fault have as many
+    fields as the others: then the quotes are text (`stray_qualifiers: keep`), or have blanks beside them.
 
-    Not if any row has such quotes in two fields. They may be a pair with a delimiter between them: then a delimiter may
-    be missing before the first one, and the row has its number of fields by chance.
+    If any row has such quotes in two fields, the choice stays. They may be a pair with a delimiter between them: a
+    delimiter may be missing before the first one, and the number of fields right by chance.
     """
     rules = found["misfits"]["by_rule"]
-    stray, after = (rules.get(rule, 0) for rule in ("stray_qualifier", "text_after_qualifier"))
+    stray, after = (rules.get(rule, 0) for rule in _STRAY_RULES)
     if not stray:
         return choice, found
     if any(map(partial(_has_blanks_around, choice), found["misfits"]["first"])):
@@ -141,15 +142,12 @@ def _keeping_stray(
 
 
 def _has_blanks_around(choice: Choice, misfit: Mapping[str, Any]) -> bool:
+    """Whether the value would be whole without blanks beside its quotes, and that was not tried yet."""
+    if "blanks_around_qualifier" in choice.settings or misfit["rule"] not in _STRAY_RULES:
+        return False
     value, quote = str(misfit["value"]), str(choice.settings["qualifier"])
-    is_tried = "blanks_around_qualifier" in choice.settings
-    return (
-        not is_tried
-        and misfit["rule"] in ("stray_qualifier", "text_after_qualifier")
-        and (
-            value != value.strip(" \t") and value.strip(" \t").startswith(quote) and value.strip(" \t").endswith(quote)
-        )
-    )
+    inner = value.strip(" \t")
+    return inner != value and inner.startswith(quote) and inner.endswith(quote)
 
 
 def _explains_more(again: Mapping[str, Any], found: Mapping[str, Any]) -> bool:

@@ -43,7 +43,6 @@ from headrace.model.named_things import DESTINATIONS, NamedThings
 from headrace.model.partition import CommitInterval
 from headrace.model.partition_binder import PartitionBinder
 from headrace.model.problems import ProblemCollector
-from headrace.model.rebinding import Rebinding
 from headrace.model.reject_limits import RejectBounds, RejectLimits
 from headrace.model.reunion import Reunion
 from headrace.model.scope import Scope
@@ -61,7 +60,7 @@ from headrace.model.sql_transform import ComputedColumn, SqlTransform
 from headrace.model.suggest import did_you_mean, one_of, quote, show_name, show_value
 from headrace.model.task import Task
 from headrace.model.together import Together, Union
-from headrace.model.transform_binder import Beginning, BoundWays, TransformBinder
+from headrace.model.transform_binder import Beginning, BoundWays, Rebinding, TransformBinder
 from headrace.model.validation import place_name
 from headrace.model.yaml_reader import Document, DocumentPath
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from headrace.model.annotations import value_at
@@ -63,6 +63,22 @@ class BoundWays:
 
     transforms: Mapping[str, tuple[Transform, ...]]
     together: Together | None
+
+
+class Rebinding:
+    """Binds the transforms of a data flow once more, when the tables of their lookups are known. All destinations of
+    the flow ask for the same, one after the other: it is done once. `bind` raises BindingError for what does not fit.
+    """
+
+    def __init__(self, bind: Callable[[Mapping[str, LookupTable]], BoundWays]) -> None:
+        self._bind = bind
+        self._known: tuple[Mapping[str, LookupTable], BoundWays] | None = None
+
+    def bound(self, tables: Mapping[str, LookupTable]) -> BoundWays:
+        """With these tables."""
+        if self._known is None or self._known[0] != tables:
+            self._known = dict(tables), self._bind(tables)
+        return self._known[1]
 
 
 class TransformBinder:

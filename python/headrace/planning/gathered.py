@@ -161,10 +161,7 @@ class GatherPlan:
                 "to run; sums of decimals do not"
             )
         if query.ties:
-            notes.append(
-                f"query {name}: where rows tie, {listed(query.ties)} may take another one in another run, unless "
-                "columns that it compares tell all rows apart"
-            )
+            notes.append(f"query {name}: where rows tie, {listed(query.ties)} may pick another row in another run")
         return notes
 
     def to_dict(self) -> dict[str, Any]:

@@ -67,7 +67,7 @@ pub struct InferReport {
     pub misfits: Misfits,
     /// Fields that begin with a quote, where the dialect has none.
     pub quoted_without_qualifier: u64,
-    /// Fields with a qualifier in another place than around them that were taken as data.
+    /// Fields with stray qualifiers that were taken as data.
     pub stray_fields: u64,
     /// Bytes of text that were read.
     pub bytes: u64,

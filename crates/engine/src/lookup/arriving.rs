@@ -234,7 +234,7 @@ mod tests {
 
     #[test]
     fn texts_with_nul_are_refused_wherever_it_stands() {
-        let long = "a text that does not stand in its view";
+        let long = "a text that is too long for its view";
         for column_type in [ColumnType::String, ColumnType::Varchar { length: 99 }, ColumnType::Json] {
             for text in ["\0".to_owned(), "a\0".to_owned(), format!("{long}\0"), format!("\0{long}")] {
                 let texts = array(StringArray::from(vec![Some(long), None, Some(""), Some(&text), Some("\0")]));

@@ -19,7 +19,7 @@ pub fn message(reject: &Reject, layout: &Layout, max_row_bytes: usize) -> String
             (Rule::NullNotAllowed, Some(note)) => format!("no value for {note}"),
             (Rule::TooLong | Rule::Expression, Some(note)) => note.to_string(),
             (Rule::StrayQualifier | Rule::TextAfterQualifier, None) => {
-                "a field that is of no column has a qualifier in another place than around it".to_owned()
+                "a field that no column takes has a qualifier that does not enclose it".to_owned()
             }
             (_, Some(note)) => format!("a row does not fit the layout: {note}"),
             (rule, None) => format!("a row breaks the rule {rule}"),
@@ -44,7 +44,7 @@ pub fn message(reject: &Reject, layout: &Layout, max_row_bytes: usize) -> String
         }
         Rule::NulByte => format!("a value for {place} has a NUL byte"),
         Rule::TextAfterQualifier => format!("text follows the closing qualifier of a value for {place}"),
-        Rule::StrayQualifier => format!("a value for {place} has a qualifier in another place than around it"),
+        Rule::StrayQualifier => format!("a value for {place} has a qualifier that does not enclose it"),
         Rule::UnclosedQualifier => format!("the qualifier of a value for {place} is never closed"),
         Rule::Partition => format!("no partition takes the value of {place}"),
         Rule::NoMatch => format!("no match in {} for {place}", reject.note.as_deref().unwrap_or("the lookup")),

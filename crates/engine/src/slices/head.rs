@@ -35,7 +35,8 @@ pub fn discard(source: &mut dyn ByteSource, bytes: u64) -> Result<u64, CoreError
     Ok(bytes - left)
 }
 
-/// The lines that the layout skips: up to row ends, whatever they stand in. Reads further than that. `begin`: where the text begins.
+/// The lines that the layout skips, each up to its row end, whatever is in them. Reads more than these lines. `begin` is the place of the
+/// first one.
 ///
 /// # Errors
 /// Those of reading; `Source` when no line of the text ends as the layout says, and some end otherwise: such a file would be one
@@ -67,7 +68,7 @@ pub fn skip_lines(source: &mut dyn ByteSource, begin: &HeadPlace<'_>, layout: &L
                 };
                 return Err(CoreError::new(ErrorKind::Source, "a file ends within the lines that are skipped")
                     .at(place)
-                    .found(format!("no row end of the layout, but {}s", break_name(found).0))
+                    .found(format!("{}s, and no row end as the layout says", break_name(found).0))
                     .expected(match layout.skip_lines {
                         1 => "a line to skip".to_owned(),
                         lines => format!("{lines} lines to skip"),
@@ -97,12 +98,12 @@ pub fn skip_lines(source: &mut dyn ByteSource, begin: &HeadPlace<'_>, layout: &L
     Ok(skipped)
 }
 
-/// Line breaks in a line that goes on behind them.
+/// Line breaks that do not end a line.
 #[derive(Default)]
 struct OtherBreaks {
     /// The first one.
     found: Option<u8>,
-    /// The last byte, if it is the first one: the line may end there.
+    /// The first one, if it is the last byte so far: the line may end there.
     last: Option<u8>,
 }
 
@@ -138,8 +139,8 @@ fn row_end_hint(found: Option<u8>) -> String {
     }
 }
 
-/// The line break that ends the rows of a text in which no row ends as the layout says. `None` where one does, or where there is one
-/// row whatever ends rows.
+/// The line break that ends rows in a text without any row end of the layout. `None` if the text has such a row end, or if no line break
+/// divides it.
 fn other_break(layout: &Layout, row_end: &RowEnd, text: &[u8]) -> Option<u8> {
     let own = match row_end {
         RowEnd::Every(_) => return None,
@@ -246,7 +247,7 @@ pub fn read_header(
         {
             return Err(failed("the header of a file never ends")
                 .at(place(0, &[]))
-                .found(format!("no row end of the layout, but {}s", break_name(byte).0))
+                .found(format!("{}s, and no row end as the layout says", break_name(byte).0))
                 .expected("a row with the names of the columns")
                 .hint(row_end_hint(Some(byte))));
         }
@@ -487,28 +488,28 @@ mod tests {
             (
                 "t\n1|2|3\n",
                 skipping(exactly("\r\n"), 1),
-                "1:0 no row end of the layout, but line feeds / a line to skip",
+                "1:0 line feeds, and no row end as the layout says / a line to skip",
             ),
             (
                 "t\r1|2|3\r",
                 skipping(RowEnds::Auto, 1),
-                "1:0 no row end of the layout, but carriage returns / a line to skip",
+                "1:0 carriage returns, and no row end as the layout says / a line to skip",
             ),
-            (&long, skipping(exactly("\r\n"), 1), "1:0 no row end of the layout, but line feeds / a line to skip"),
+            (&long, skipping(exactly("\r\n"), 1), "1:0 line feeds, and no row end as the layout says / a line to skip"),
             (
                 "id\n1|2|3\n",
                 headed(exactly("\r\n")),
-                "1:0 no row end of the layout, but line feeds / a row with the names of the columns",
+                "1:0 line feeds, and no row end as the layout says / a row with the names of the columns",
             ),
             (
                 "id\r1|2|3\r",
                 headed(RowEnds::Auto),
-                "1:0 no row end of the layout, but carriage returns / a row with the names of the columns",
+                "1:0 carriage returns, and no row end as the layout says / a row with the names of the columns",
             ),
             (
                 "#x\nid\n1|2|3\n",
                 headed(exactly("\r\n")),
-                "1:0 no row end of the layout, but line feeds / a row with the names of the columns",
+                "1:0 line feeds, and no row end as the layout says / a row with the names of the columns",
             ),
         ] {
             assert_eq!(refusal(text, &layout), expected, "{text:.40}");

@@ -6,8 +6,15 @@ use super::{FileSpec, SliceSpec, TextRange};
 /// the last one. The slices of a file are in the order of their numbers. `has_all`: whether a file with text must have a slice; a
 /// flow may leave out whole files.
 pub fn gap_or_overlap(files: &[FileSpec], slices: &[SliceSpec], has_all: bool) -> Option<String> {
-    files.iter().enumerate().find_map(|(index, file)| {
-        let own: Vec<&SliceSpec> = slices.iter().filter(|slice| slice.file == index).collect();
+    // There may be very many of both.
+    let mut by_file: Vec<Vec<&SliceSpec>> = vec![Vec::new(); files.len()];
+    for slice in slices {
+        match by_file.get_mut(slice.file) {
+            Some(own) => own.push(slice),
+            None => return Some(format!("slice {} is of no file", slice.number)),
+        }
+    }
+    std::iter::zip(files, by_file).find_map(|(file, own)| {
         // Rows that come back are some of those of a path that several files share.
         let is_part = own.iter().any(|slice| slice.first_row.is_some());
         // The size of a stream and of generated rows is not known before they have been read.

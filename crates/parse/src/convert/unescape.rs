@@ -235,7 +235,7 @@ impl<'a> Unescaped<'a> {
     }
 }
 
-/// Rejects the rows of a tile whose field has a qualifier in another place than around it, or counts them if such fields are taken.
+/// Rejects the rows of a tile whose field has stray qualifiers, or counts these fields if they are taken as data.
 pub fn note_stray(tile: Tile<'_, '_>, column: usize, stray: StrayQualifiers, bad: &mut BadRows) -> u64 {
     let mut taken = 0;
     for (row, flags) in tile.flags().iter().enumerate() {

@@ -238,7 +238,7 @@ struct Field<'a> {
     offset: usize,
     raw: &'a [u8],
     form: Form,
-    /// What a qualifier in another place than around it breaks.
+    /// The rule that a stray qualifier in it breaks.
     stray: Option<Rule>,
 }
 
